@@ -395,6 +395,24 @@ audit_entries = _table(
     _json("detail"),
     _time("created_at"),
 )
+erasures = _table(
+    "erasures",
+    _text("uid"),
+    _text("kind"),
+    _loose("workspace_key"),
+    _text("workspace"),
+    _text("workspace_uid"),
+    _text("session", null=True),
+    _text("target"),
+    _text("target_uid", null=True),
+    _text("requested_by"),
+    _json("options"),
+    _text("state"),
+    _text("task_uid"),
+    _json("counts"),
+    _time("created_at"),
+    _time("finished_at", null=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,6 +555,10 @@ _index(browser_sessions, "key_uid")
 _index(browser_sessions, "expires_at")
 _index(sign_in_failures, "last_at")
 _index(audit_entries, "created_at", "key")
+_index(erasures, "workspace_key", "created_at", "key")
+_index(erasures, "created_at", "key")
+_index(erasures, "target_uid")
+_index(erasures, "task_uid")
 _index(audit_entries, "actor_uid", "created_at", "key")
 
 BY_RECORD: dict[type[Any], Table] = {spec.record: metadata.tables[spec.name] for spec in SPECS}

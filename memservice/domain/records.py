@@ -492,6 +492,41 @@ class Fact:
     value: str
 
 
+ACCEPTED, ERASING, FINISHED = "accepted", "erasing", "done"
+"""Stored states of an erasure. One whose task has failed is shown as `failed`
+(`memservice.services.erasure.receipts`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """The receipt of one erasure: what was asked for, and what came of it. It has ids and counts,
+    no erased text, and outlives its workspace."""
+
+    key: int = 0
+    uid: str
+    kind: str
+    """`message`, `peer`, `session` or `workspace`; for retention `messages` or `conclusions`."""
+    workspace_key: int | None = None
+    workspace: str
+    workspace_uid: str
+    session: str | None = None
+    """Slug of the session, where the erasure concerns one."""
+    target: str
+    """The id that the caller named: the slug of a peer, session or workspace, the uid of a
+    message."""
+    target_uid: str | None = None
+    """The uid of the erased row, by which an import recognises it; None for retention."""
+    requested_by: str
+    """`key UID`, `member UID`, or another actor such as `admin` or `retention`."""
+    options: JsonObject = field(default_factory=dict)
+    state: str = ACCEPTED
+    task_uid: str
+    counts: JsonObject = field(default_factory=dict)
+    """Number of erased rows by table, when it is done."""
+    created_at: datetime
+    finished_at: datetime | None = None
+
+
 OWNER, OPERATOR, READER = "owner", "operator", "reader"
 """Roles of a member of the console; `memservice.services.auth.permissions` defines what each may
 do."""

@@ -62,6 +62,7 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec("browser_sessions", r.BrowserSession, (_u("uid"), _u("digest"))),
     TableSpec("sign_in_failures", r.SignInFailures, (_u("subject"),)),
     TableSpec("audit_entries", r.AuditEntry, (_u("uid"),)),
+    TableSpec("erasures", r.Erasure, (_u("uid"),)),
     TableSpec("facts", r.Fact, (_u("name"),)),
 )
 

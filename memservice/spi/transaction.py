@@ -95,5 +95,9 @@ class Transaction:
         return repositories.AuditLog(self.rows)
 
     @cached_property
+    def erasures(self) -> repositories.Erasures:
+        return repositories.Erasures(self.rows)
+
+    @cached_property
     def facts(self) -> repositories.Facts:
         return repositories.Facts(self.rows)

@@ -117,6 +117,7 @@ NOT_IN_ROWS: frozenset[type[Any]] = frozenset(
         r.BrowserSession,
         r.SignInFailures,
         r.AuditEntry,
+        r.Erasure,
     }
 )
 """Records that do not belong to one workspace, or have their own position in the file."""

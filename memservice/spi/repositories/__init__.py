@@ -12,6 +12,7 @@ from memservice.spi.repositories.console import (
     ConsoleMembers,
     SignIns,
 )
+from memservice.spi.repositories.erasures import Erasures
 from memservice.spi.repositories.facts import Facts
 from memservice.spi.repositories.keys import Keys
 from memservice.spi.repositories.members import Members
@@ -30,6 +31,7 @@ __all__ = [
     "Conclusions",
     "ConsoleLinks",
     "ConsoleMembers",
+    "Erasures",
     "Facts",
     "Keys",
     "Ledger",

@@ -173,6 +173,40 @@ class ConsoleChapter(Chapter):
             assert tx.rows.page(r.SignInFailures) == [b, c]
         assert storage.write(lambda tx: tx.sign_ins.forget_failures(["b", "c", "d"])) == 2
 
+    def test_erasures(self, storage: Storage) -> None:
+        def receipt(number: int, target: str | None) -> r.Erasure:
+            return r.Erasure(
+                uid=uid("erasure", number),
+                kind="peer",
+                workspace_key=number % 2,
+                workspace="w",
+                workspace_uid=uid("workspace", number % 2),
+                target="alice",
+                target_uid=target,
+                requested_by="admin",
+                task_uid=uid("task", number),
+                created_at=NOW + timedelta(seconds=number),
+            )
+
+        first, second, third = storage.write(
+            lambda tx: [
+                tx.erasures.add(receipt(number, target))
+                for number, target in enumerate(("a", "b", None))
+            ]
+        )
+        ended = replace(second, state=r.FINISHED, counts={"messages": 2}, finished_at=NOW)
+        assert storage.write(lambda tx: tx.erasures.save(ended)) == ended
+        with storage.read() as tx:
+            assert tx.erasures.page() == [third, ended, first]
+            assert tx.erasures.page(equals(workspace_key=0), limit=1) == [third]
+            assert tx.erasures.count(equals(workspace_key=0)) == 2
+            assert tx.erasures.by_uid(first.uid) == first
+            assert tx.erasures.by_uid("nope") is None
+            assert tx.erasures.of_task(second.task_uid) == ended
+            assert tx.erasures.of_task("nope") is None
+            assert tx.erasures.erased_uids(["b", "a", "c"]) == {"a", "b"}
+            assert tx.erasures.erased_uids([]) == set()
+
     def test_audit_log(self, storage: Storage) -> None:
         def entry(number: int, seconds: int) -> r.AuditEntry:
             return r.AuditEntry(

@@ -329,6 +329,23 @@ def full_rows(
         detail=JSON,
         created_at=BEFORE_1970,
     )
+    yield r.Erasure(
+        uid=w.uid(113),
+        kind="message",
+        workspace_key=w.workspace.key,
+        workspace=NAME,
+        workspace_uid=w.workspace.uid,
+        session=NAME,
+        target=w.uid(114),
+        target_uid=w.uid(114),
+        requested_by=TEXT,
+        options=JSON,
+        state=r.FINISHED,
+        task_uid=w.uid(115),
+        counts=JSON,
+        created_at=FIRST,
+        finished_at=LAST,
+    )
 
 
 def bare_rows(w: Dataset, message: int, named: int, endpoint: int) -> Iterator[Any]:
@@ -414,3 +431,13 @@ def bare_rows(w: Dataset, message: int, named: int, endpoint: int) -> Iterator[A
         uid=w.uid(213), digest="", address="", client="", expires_at=NOW, created_at=NOW
     )
     yield r.AuditEntry(uid=w.uid(214), actor="", action="", created_at=NOW)
+    yield r.Erasure(
+        uid=w.uid(215),
+        kind="",
+        workspace="",
+        workspace_uid="",
+        target="",
+        requested_by="",
+        task_uid="",
+        created_at=NOW,
+    )
