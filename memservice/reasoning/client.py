@@ -244,14 +244,17 @@ class ModelClient:
         return self._models.traits.opens_reasoning(target, self._models.provided(target))
 
     def _spend(self, target: ModelTarget, done: Completion) -> None:
-        spent = self.spent
-        self.spent = Spent(
-            model=target.model,
-            input_tokens=spent.input_tokens + done.input_tokens,
-            output_tokens=spent.output_tokens + done.output_tokens,
-            cache_read_tokens=spent.cache_read_tokens + done.cache_read_tokens,
-            cache_write_tokens=spent.cache_write_tokens + done.cache_write_tokens,
-            calls=spent.calls + 1,
+        """Add the cost of a call. The sum has the model of the last call."""
+        self.spent = (
+            Spent(
+                target.model,
+                done.input_tokens,
+                done.output_tokens,
+                done.cache_read_tokens,
+                done.cache_write_tokens,
+                calls=1,
+            )
+            + self.spent
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ def consolidate(models: Models, request: ConsolidateRequest) -> Consolidated:
         created=tuple(draft.created),
         superseded=tuple(draft.superseded.values()),
         card=draft.card,
-        spent=_sum([phase.spent for phase in phases]),
+        spent=sum((phase.spent for phase in phases), Spent()),
         phases=tuple(phases),
     )
 
@@ -324,15 +324,3 @@ def _shaped(value: Any, parts: Mapping[str, Any]) -> Any:
         for key, part in parts.items()
         if isinstance(value.get(key), list)
     }
-
-
-def _sum(parts: Sequence[Spent]) -> Spent:
-    models = [part.model for part in parts if part.model]
-    return Spent(
-        model=models[0] if models else None,
-        input_tokens=sum(part.input_tokens for part in parts),
-        output_tokens=sum(part.output_tokens for part in parts),
-        cache_read_tokens=sum(part.cache_read_tokens for part in parts),
-        cache_write_tokens=sum(part.cache_write_tokens for part in parts),
-        calls=sum(part.calls for part in parts),
-    )

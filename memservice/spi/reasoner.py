@@ -132,6 +132,18 @@ class Spent:
     calls: int = 0
     """Successful calls of a model."""
 
+    def __add__(self, other: Spent) -> Spent:
+        """The cost of both, with the model of the left one, or of the right one if that has
+        none."""
+        return Spent(
+            self.model or other.model,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.calls + other.calls,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Derived:

@@ -28,7 +28,6 @@ from memservice.spi.reasoner import (
     DeriveRequest,
     Origin,
     Reasoner,
-    Spent,
     Statement,
     Utterance,
 )
@@ -189,23 +188,12 @@ def _derive(reasoner: Reasoner, request: DeriveRequest, session: str) -> tuple[D
         replace(
             derived,
             statements=[*unaffected, *again.statements],
-            spent=_sum(derived.spent, again.spent),
+            spent=derived.spent + again.spent,
             scaffold_tokens=derived.scaffold_tokens + again.scaffold_tokens,
             refused=(*derived.refused, *again.refused),
             unfinished=(*derived.unfinished, *again.unfinished),
         ),
         len(keys),
-    )
-
-
-def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(
-        one.model or other.model,
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cache_read_tokens + other.cache_read_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
-        one.calls + other.calls,
     )
 
 
