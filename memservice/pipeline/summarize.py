@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memservice.domain import tokens
 from memservice.domain.records import DELETING, SHORT, Message, Session, Summary, Task
-from memservice.pipeline.derive.handler import utterance
+from memservice.pipeline.derive.inputs import utterance
 from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime

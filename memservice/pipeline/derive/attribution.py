@@ -47,36 +47,45 @@ def attributed(
         cited = tuple(key for key in statement.message_keys if key in own_words_by_message)
         if not cited:
             continue
-        statement_words = _words(statement.content) - name_words
         confirmed: tuple[int, ...] = ()
         if statement.basis == "confirmed":
             confirmed = conversation.confirmed(cited, statement.confirms)
-            statement_words -= conversation.words_of(confirmed)
+        words = _words(statement.content) - name_words - conversation.words_of(confirmed)
         own_words: frozenset[str] = frozenset().union(*(own_words_by_message[key] for key in cited))
         if statement.basis == "confirmed" and not confirmed:
             # It confirms no message of another peer, but the peer may have said it itself.
-            minimum = MIN_SHARE_OF_OTHERS * len(statement_words)
-            is_own = len(statement_words & own_words) >= minimum and not conversation.denies(cited)
+            is_repeated = len(words & own_words) >= MIN_SHARE_OF_OTHERS * len(words)
+            is_own = is_repeated and not conversation.denies(cited)
         else:
-            other_words = conversation.other_words_without(confirmed)
-            is_short = len(own_words) <= MAX_ELLIPTIC_WORDS
-            if not is_short:
-                other_words = other_words.union(conversation.earlier_own_words, *stored)
-            is_elliptic = not confirmed and is_short and conversation.assents(cited)
-            is_own = is_elliptic or not _is_from_others(statement_words, own_words, other_words)
-            if (
-                is_short
-                and statement_words
-                and not statement_words & own_words
-                and any(statement_words <= text for text in stored)
-            ):
-                is_own = bool(statement_words & conversation.other_words)
+            is_own = _is_own(conversation, words, cited, own_words, confirmed, stored)
         if is_own:
             basis: Literal["said", "confirmed"] = "confirmed" if confirmed else "said"
             own_statements.append(
                 replace(statement, message_keys=cited, basis=basis, confirms=confirmed)
             )
     return own_statements, len(statements) - len(own_statements)
+
+
+def _is_own(
+    conversation: _Conversation,
+    words: frozenset[str],
+    cited: Sequence[int],
+    own_words: frozenset[str],
+    confirmed: Collection[int],
+    stored: Sequence[frozenset[str]],
+) -> bool:
+    """Whether the observed peer made a statement with these `words`, rather than another peer or a
+    stored text. `own_words`: those of the cited messages. `stored`: those of each stored text."""
+    is_short = len(own_words) <= MAX_ELLIPTIC_WORDS
+    if is_short and words and not words & own_words and any(words <= text for text in stored):
+        # It repeats a stored text, unless another peer mentions the same.
+        return bool(words & conversation.other_words)
+    if is_short and not confirmed and conversation.assents(cited):
+        return True
+    other_words = conversation.other_words_without(confirmed)
+    if not is_short:
+        other_words = other_words.union(conversation.earlier_own_words, *stored)
+    return not _is_from_others(words, own_words, other_words)
 
 
 class _Conversation:

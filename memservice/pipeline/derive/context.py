@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memservice.domain.filters import equals
-from memservice.domain.records import Conclusion, Message, Peer, Session
+from memservice.domain.records import SCOPE, Conclusion, Message, Peer, Session
 from memservice.domain.text.particulars import particulars
 from memservice.domain.time_zones import first_known, local_stamp
 from memservice.runtime import Runtime
@@ -53,6 +53,14 @@ class Observers:
     @property
     def all(self) -> list[Peer]:
         return [*self.peers, *self.scopes]
+
+
+def scopes_of(tx: Transaction, session: Session) -> list[Peer]:
+    """The current scopes of the session."""
+    keys = [
+        member.peer_key for member in tx.members.of_session(session.key) if member.kind == SCOPE
+    ]
+    return list(tx.peers.by_keys(keys).values())
 
 
 def observers_of(

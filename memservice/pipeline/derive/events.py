@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memservice.pipeline.derive.store import DeriveInput
+from memservice.pipeline.derive.inputs import DeriveInput
 from memservice.runtime import Runtime
 from memservice.spi.reasoner import Derived
 from memservice.telemetry.events import RepresentationCompleted
@@ -16,7 +16,7 @@ from memservice.telemetry.events import RepresentationCompleted
 class DeriveRun:
     """A processed batch, and the times of its steps in seconds of a monotonic clock."""
 
-    material: DeriveInput
+    derive_input: DeriveInput
     derived: Derived
     tasks: int
     began: float
@@ -26,20 +26,20 @@ class DeriveRun:
 
 
 def completed(rt: Runtime, run: DeriveRun, outcome: Mapping[str, Any]) -> RepresentationCompleted:
-    material, derived, deriver = run.material, run.derived, rt.settings.deriver
-    own = {message.key for message in material.messages}
-    extra = [message for message in material.window if message.key not in own]
-    tokens = sum(message.tokens for message in material.messages)
-    window_tokens = sum(message.tokens for message in material.window)
+    derive_input, derived, deriver = run.derive_input, run.derived, rt.settings.deriver
+    own = {message.key for message in derive_input.messages}
+    extra = [message for message in derive_input.window if message.key not in own]
+    tokens = sum(message.tokens for message in derive_input.messages)
+    window_tokens = sum(message.tokens for message in derive_input.window)
     maximum = deriver.representation_batch_target_input_tokens
     return RepresentationCompleted(
-        workspace_name=material.workspace,
-        session_name=material.session.slug,
-        observed=material.observed.slug,
+        workspace_name=derive_input.workspace,
+        session_name=derive_input.session.slug,
+        observed=derive_input.observed.slug,
         queue_items_processed=run.tasks,
-        earliest_message_id=material.messages[0].uid,
-        latest_message_id=material.messages[-1].uid,
-        message_count=len(material.messages),
+        earliest_message_id=derive_input.messages[0].uid,
+        latest_message_id=derive_input.messages[-1].uid,
+        message_count=len(derive_input.messages),
         explicit_conclusion_count=outcome.get("stored", 0),
         context_preparation_ms=_ms(run.began, run.prepared),
         llm_call_ms=_ms(run.prepared, run.called),
@@ -48,7 +48,7 @@ def completed(rt: Runtime, run: DeriveRun, outcome: Mapping[str, Any]) -> Repres
         total_input_tokens=derived.spent.input_tokens,
         output_tokens=derived.spent.output_tokens,
         queued_message_count=run.tasks,
-        prompt_message_count=len(material.window),
+        prompt_message_count=len(derive_input.window),
         prompt_message_tokens=window_tokens,
         extra_context_message_count=len(extra),
         extra_context_tokens=sum(message.tokens for message in extra),
@@ -62,7 +62,7 @@ def completed(rt: Runtime, run: DeriveRun, outcome: Mapping[str, Any]) -> Repres
         was_flush_enabled=deriver.flush_enabled,
         hit_batch_token_cap=window_tokens >= maximum,
         hit_input_token_cap=derived.hit_input_cap,
-        observer_count=len(material.observers),
+        observer_count=len(derive_input.observers),
         failed_observer_count=0,
     )
 

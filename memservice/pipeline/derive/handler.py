@@ -7,30 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memservice.domain.configuration import resolve
-from memservice.domain.ids import fingerprint
-from memservice.domain.records import DELETING, SCOPE, Conclusion, Message, Task
-from memservice.pipeline.derive import card, context, deduplication, replacing
+from memservice.domain.records import Task
+from memservice.pipeline.derive import candidates, card, context, inputs, statements
 from memservice.pipeline.derive import store as derive_store
-from memservice.pipeline.derive.attribution import attributed
-from memservice.pipeline.derive.context import HISTORY, Confinement, RelatedSearch
-from memservice.pipeline.derive.echo import EchoGuard
+from memservice.pipeline.derive.candidates import Candidates
 from memservice.pipeline.derive.events import DeriveRun, completed
-from memservice.pipeline.derive.store import DeriveInput
+from memservice.pipeline.derive.inputs import DeriveInput, asks_model
 from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
-from memservice.spi.reasoner import (
-    DeriveContext,
-    Derived,
-    DeriveRequest,
-    Origin,
-    Reasoner,
-    Statement,
-    Utterance,
-)
+from memservice.spi.reasoner import Reasoner
 from memservice.spi.storage import Transaction
 from memservice.telemetry.events import Event
 
@@ -74,242 +62,71 @@ class Derive(Handler):
         began = time.monotonic()
         reasoner = rt.reasoner_for(choice.DERIVE)
         with rt.storage.read() as tx:
-            material = _read(rt, tx, tasks, HISTORY if asks_model(reasoner) else 0)
-            if material is None:
-                return nothing(skipped="the session or its messages no longer exist")
-            echoes = EchoGuard(rt, tx, material.session, material.observed)
-            visible = material.window
-            if Capability.COSTLY in reasoner.capabilities:
-                # A model rephrases an echo, so its input must not contain echoes. Statements of
-                # other reasoners keep the words, which show the echo below.
-                visible = [
-                    echoes.without(message) if message in material.messages else message
-                    for message in material.window
-                ]
-        request = _request(material, visible, tasks[0].payload.get("instructions"))
-        context_rows: dict[str, Conclusion] = {}
-        """The conclusions in the request, by uid."""
-        if asks_model(reasoner):
-            derive_context, context_rows = _context(rt, material)
-            request = replace(request, context=derive_context)
+            derive_input = inputs.read(rt, tx, reasoner, tasks)
+        if derive_input is None:
+            return nothing(skipped="the session or its messages no longer exist")
+        request, context_rows = inputs.request_of(rt, reasoner, derive_input)
         prepared = time.monotonic()
-        derived, again = _derive(reasoner, request, material.session.slug)
+        counts: Counter[str] = Counter()
+        derived = statements.derive(reasoner, request, derive_input.session.slug, counts)
         called = time.monotonic()
-        counts: Counter[str] = Counter(statements=len(derived.statements), stored=0, reinforced=0)
-        if not derived.statements:
-            counts["derived_nothing"] = 1
-        if derived.refused:
-            counts["refused"] = len(derived.refused)
-        if derived.unfinished:
-            counts["unfinished"] = len(derived.unfinished)
-        if again:
-            counts["derived_again"] = again
-        own, counts["misattributed"] = attributed(
-            derived.statements,
-            material.messages,
-            material.window,
-            _names(material),
-            _texts(request.context),
-        )
+        own = statements.of_observed(derive_input, request, derived.statements, counts)
         with rt.storage.read() as tx:
-            echoes = EchoGuard(rt, tx, material.session, material.observed)
-            echoes.prepare(len(own))
-            statements = [
-                statement for statement in own if not echoes.repeats(statement, material.messages)
-            ]
-            scopes = derive_store.scopes_of(tx, material.session)
-        counts["echo"] = len(own) - len(statements)
-        distinct = _distinct(statements)
-        counts["repeated"] = len(statements) - len(distinct)
-        drafts = derive_store.drafts(rt, material, distinct, derived, _times(statements))
-        replaced = replacing.allowed(distinct, drafts, context_rows, counts)
-        observers = (*material.observers, *scopes)
-        allowed = {
-            observer.key: derive_store.allowed(rt, drafts, observer, counts)
-            for observer in observers
-        }
-        vectors = deduplication.vectors_of(
+            new = statements.without_echoes(rt, tx, derive_input, own, counts)
+            scopes = context.scopes_of(tx, derive_input.session)
+        batch_candidates = candidates.prepare(
             rt,
-            material.session.workspace_key,
-            material.workspace,
-            [draft.content for draft in drafts],
+            derive_input,
+            replace(derived, statements=new),
+            (*derive_input.observers, *scopes),
+            context_rows,
+            counts,
         )
-        duplicates = deduplication.find(rt, drafts, vectors, observers)
-        proposal = None
-        if material.creates_card and not asks_model(reasoner):
-            own_marks = allowed[material.observed.key]
-            proposal = card.propose(
-                rt, reasoner, [draft for draft in drafts if draft.fingerprint in own_marks]
-            )
+        proposal = _card_proposal(rt, reasoner, derive_input, batch_candidates)
 
         def store(tx: Transaction) -> Outcome:
-            outcome = derive_store.store(
-                rt,
-                tx,
-                material,
-                derive_store.Candidates(drafts, allowed, vectors, duplicates, replaced),
-                counts.copy(),
-            )
-            own = material.observed.key
-            collection = tx.conclusions.collection(own, own)
-            if material.creates_card and outcome.get("lasting") and collection is not None:
-                if proposal is not None:
-                    outcome |= card.store(rt, tx, collection, proposal)
-                elif asks_model(reasoner):
-                    card.enqueue(rt, tx, collection, material.session)
+            outcome = derive_store.store(rt, tx, derive_input, batch_candidates, counts.copy())
+            if derive_input.creates_card and outcome.get("lasting"):
+                outcome |= _store_card(rt, tx, reasoner, derive_input, proposal)
             return outcome
 
         def events(outcome: Outcome) -> Iterable[Event]:
-            yield completed(
-                rt,
-                DeriveRun(material, derived, len(tasks), began, prepared, called, time.monotonic()),
-                outcome,
+            run = DeriveRun(
+                derive_input, derived, len(tasks), began, prepared, called, time.monotonic()
             )
+            yield completed(rt, run, outcome)
 
         return Prepared(store, events)
 
 
-def asks_model(reasoner: Reasoner) -> bool:
-    """Whether a reasoner calls a language model. Other reasoners do not use the context."""
-    return bool(reasoner.capabilities & {Capability.COSTLY, Capability.REMOTE})
-
-
-def _derive(reasoner: Reasoner, request: DeriveRequest, session: str) -> tuple[Derived, int]:
-    """The derived statements. If a statement contains information that only the card or another
-    session has, its messages are derived again without that context; also returns their number."""
-    derived = reasoner.derive(request)
-    confinement = Confinement(request, session)
-    keys = confinement.broken_by(derived.statements)
-    if not keys:
-        return derived, 0
-    again = reasoner.derive(confinement.request_for(request, keys))
-    unaffected = [item for item in derived.statements if not keys.intersection(item.message_keys)]
-    return (
-        replace(
-            derived,
-            statements=[*unaffected, *again.statements],
-            spent=derived.spent + again.spent,
-            scaffold_tokens=derived.scaffold_tokens + again.scaffold_tokens,
-            refused=(*derived.refused, *again.refused),
-            unfinished=(*derived.unfinished, *again.unfinished),
-        ),
-        len(keys),
-    )
-
-
-def _read(rt: Runtime, tx: Transaction, tasks: Sequence[Task], history: int) -> DeriveInput | None:
-    session = tx.sessions.by_key(tasks[0].session_key or 0)
-    messages_by_key = tx.messages.by_keys(
-        [task.message_key for task in tasks if task.message_key is not None]
-    )
-    messages = sorted(messages_by_key.values(), key=lambda message: message.seq)
-    if session is None or session.state == DELETING or not messages:
+def _card_proposal(
+    rt: Runtime, reasoner: Reasoner, derive_input: DeriveInput, batch_candidates: Candidates
+) -> card.Proposal | None:
+    """The card of the observed peer about itself, from a reasoner that calls no model."""
+    if not derive_input.creates_card or asks_model(reasoner):
         return None
-    workspace = tx.workspaces.by_key(session.workspace_key)
-    keys = [int(key) for key in tasks[0].payload.get("observers", [])]
-    peers = tx.peers.by_keys(sorted({messages[0].author_key, *keys}))
-    observed = peers.get(messages[0].author_key)
-    if observed is None or workspace is None:
-        return None
-    observers = [peers[key] for key in keys if key in peers and peers[key].kind != SCOPE]
-    other_observers = context.observers_of(
-        tx,
-        session,
-        [peer for peer in observers if peer.key != observed.key],
-        derive_store.scopes_of(tx, session),
-    )
-    window = context.window(tx, session, messages, other_observers, history=history)
-    authors = tx.peers.by_keys(sorted({message.author_key for message in window}))
-    zones = {
-        message.key: zone
-        for message in window
-        if (zone := context.zone_of(rt, message, authors.get(message.author_key)))
-    }
-    return DeriveInput(
-        workspace=workspace.slug,
-        session=session,
-        observed=observed,
-        observers=observers,
-        messages=messages,
-        window=window,
-        names=context.names_of(authors.values()),
-        zones=zones,
-        other_observers=other_observers,
-        creates_card=resolve(
-            rt.defaults, session.configuration, workspace.configuration
-        ).card_create,
+    own_fingerprints = batch_candidates.allowed[derive_input.observed.key]
+    return card.propose(
+        rt,
+        reasoner,
+        [draft for draft in batch_candidates.drafts if draft.fingerprint in own_fingerprints],
     )
 
 
-def _context(rt: Runtime, material: DeriveInput) -> tuple[DeriveContext, dict[str, Conclusion]]:
-    search = RelatedSearch(rt, material.workspace, material.messages)
-    with rt.storage.read() as tx:
-        return context.context_of(
-            rt,
-            tx,
-            session=material.session,
-            observed=material.observed,
-            observers=material.other_observers,
-            first=material.messages[0],
-            search=search,
-        )
-
-
-def _texts(derive_context: DeriveContext) -> list[str]:
-    """All stored texts of a context."""
-    summary = [] if derive_context.summary is None else [derive_context.summary]
-    return [*summary, *derive_context.card, *(item.content for item in derive_context.held)]
-
-
-def _names(material: DeriveInput) -> list[str]:
-    slug = material.observed.slug
-    return [slug, material.names.get(slug, slug)]
-
-
-def _request(
-    material: DeriveInput, messages: Sequence[Message], instructions: str | None
-) -> DeriveRequest:
-    own = {message.key for message in material.messages}
-    return DeriveRequest(
-        observed=material.observed.slug,
-        messages=[
-            utterance(message, new=message.key in own, zone=material.zones.get(message.key))
-            for message in messages
-        ],
-        instructions=instructions,
-        names=dict(material.names),
-        origin=Origin(material.session.workspace_key, material.workspace),
-    )
-
-
-def utterance(message: Message, new: bool = True, zone: str | None = None) -> Utterance:
-    return Utterance(
-        message.key, message.uid, message.author, message.content, message.created_at, new, zone
-    )
-
-
-def _times(statements: Sequence[Statement]) -> Counter[str]:
-    """Fingerprint → number of messages, or groups of messages, with that statement. The size of a
-    batch does not change it."""
-    occurrences = {
-        (fingerprint(statement.content.strip()), statement.message_keys) for statement in statements
-    }
-    return Counter(mark for mark, _ in occurrences)
-
-
-def _distinct(statements: Sequence[Statement]) -> list[Statement]:
-    """Each statement once, in its first wording, with all its messages."""
-    distinct: dict[str, Statement] = {}
-    for statement in statements:
-        content = statement.content.strip()
-        if not content:
-            continue
-        first = distinct.setdefault(
-            fingerprint(content), replace(statement, content=content, message_keys=())
-        )
-        sources = dict.fromkeys((*first.message_keys, *statement.message_keys))
-        replaced = dict.fromkeys((*first.replaces, *statement.replaces))
-        distinct[fingerprint(content)] = replace(
-            first, message_keys=tuple(sources), replaces=tuple(replaced)
-        )
-    return list(distinct.values())
+def _store_card(
+    rt: Runtime,
+    tx: Transaction,
+    reasoner: Reasoner,
+    derive_input: DeriveInput,
+    proposal: card.Proposal | None,
+) -> Outcome:
+    """Store the proposal, or add a task that asks the model for a card."""
+    own = derive_input.observed.key
+    collection = tx.conclusions.collection(own, own)
+    if collection is None:
+        return {}
+    if proposal is not None:
+        return card.store(rt, tx, collection, proposal)
+    if asks_model(reasoner):
+        card.enqueue(rt, tx, collection, derive_input.session)
+    return {}

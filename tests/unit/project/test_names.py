@@ -162,7 +162,7 @@ PLAIN_EXCEPTIONS = {
     ("memservice/pipeline/card_lines.py", "given"): "a stored column",
     ("memservice/pipeline/derive/card.py", "known"): "a field of the reasoner's request",
     ("memservice/pipeline/derive/context.py", "held"): "a field of the reasoner's request",
-    ("memservice/pipeline/derive/handler.py", "held"): "a field of the reasoner's request",
+    ("memservice/pipeline/derive/statements.py", "held"): "a field of the reasoner's request",
     ("memservice/pipeline/dream/handler.py", "known"): "a field of the request, a stored count",
     ("memservice/pipeline/scopes/backfill.py", "held"): "a stored count",
     ("memservice/reasoning/card.py", "known"): "a field of memservice.spi, and of a prompt",
