@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -187,29 +187,8 @@ def _suite(state: State, row: Row, scratch: str | None) -> bool:
         )
         (Path(folder) / "provider.json").write_text(json.dumps(parameters), encoding="utf-8")
         node = f"{_suites()}::{SUITES[row.kind]}"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            *quiet,
-            "-c",
-            f"{folder}/pytest.ini",
-            "--basetemp",
-            f"{folder}/tests",
-            node,
-        ]
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
-        }
-        result = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=SUITE_SECONDS,
-            check=False,
-        )
+        options = (*quiet, "-c", f"{folder}/pytest.ini", "--basetemp", f"{folder}/tests")
+        result = _run_pytest((*options, node), folder)
         fault_file = Path(folder) / FAULT
         if fault_file.exists():
             click.echo(f"  suite: not run: {fault_file.read_text(encoding='utf-8')}")
@@ -221,3 +200,19 @@ def _suite(state: State, row: Row, scratch: str | None) -> bool:
     if result.returncode > 1:
         click.echo(result.stderr, err=True)
     return result.returncode == 0
+
+
+def _run_pytest(arguments: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    """pytest in the folder, with none of the plugins that happen to be installed beside it."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=folder,
+        env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=SUITE_SECONDS,
+        check=False,
+    )

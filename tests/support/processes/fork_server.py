@@ -32,17 +32,20 @@ from typing import Any, NoReturn, TypedDict
 
 MAX_MESSAGE_BYTES = 1 << 18
 MAX_DESCRIPTORS = 1024
+MAX_PYTEST_SECONDS = 800.0
 PR_SET_NAME = 15
 PRELOADED = (
     "gunicorn.app.wsgiapp",
     "gunicorn.glogging",
     "gunicorn.workers.gthread",
+    "hypothesis",
     "memservice.cli",
     "memservice.serving.clients",
     "memservice.worker.polling",
     "memservice.worker.retention",
     "memservice_memory",
     "memservice_postgres.storage",
+    "pytest",
     "rq",
 )
 
@@ -69,6 +72,7 @@ def preload() -> None:
     for module in PRELOADED:
         importlib.import_module(module)
     from memservice.app import create_app
+    from memservice.cli import plugins_check
     from memservice.compose import open_runtime
     from memservice.domain import tokens
     from memservice.serving.supervisor import Supervisor
@@ -90,6 +94,7 @@ def preload() -> None:
     assert "prometheus_client" not in sys.modules
     assert threading.active_count() == 1, threading.enumerate()
     Supervisor._spawn = fork_child  # type: ignore[method-assign,assignment]
+    plugins_check._run_pytest = fork_pytest
     gc.collect()
     gc.freeze()
 
@@ -261,6 +266,31 @@ def run_gunicorn() -> None:
     # Its default is the working directory of the process that imports it.
     gunicorn.config.Chdir.default = os.getcwd()
     sys.exit(run())
+
+
+def fork_pytest(arguments: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    """Instead of `plugins_check._run_pytest`: a fork that runs pytest, without its plugins."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        sys.stdout.flush()
+        pid = os.fork()
+        if not pid:
+            os.dup2(output.fileno(), 1)
+            os.dup2(errors.fileno(), 2)
+            os.chdir(folder)
+            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            # The functions to call at exit are those of the command, and delete its files.
+            atexit._clear()
+            run_and_exit(lambda: sys.exit(run_pytest(arguments)))
+        status = Fork(pid).wait(MAX_PYTEST_SECONDS)
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())
+
+
+def run_pytest(arguments: Sequence[str]) -> int:
+    import pytest
+
+    return int(pytest.main(list(arguments)))
 
 
 def run_and_exit(function: Callable[[], object]) -> NoReturn:
