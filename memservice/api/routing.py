@@ -213,14 +213,21 @@ def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, An
 
 
 def _responder(operation: Operation) -> Callable[[Any, Mapping[str, str]], Response]:
-    """A function that turns a handler's result, or `(result, status)`, into a response."""
+    """A function that turns a handler's result, `(result, status)` or `(result, status, headers)`,
+    into a response."""
     encode = encoder(operation.answer) if operation.answer else None
     default_status, many, null = operation.status[0], operation.many, operation.null
 
     def respond(result: Any, path: Mapping[str, str]) -> Response:
-        status = default_status
         if type(result) is tuple:
-            result, status = result
+            result, status, *headers = result
+            response = answer(result, status, path)
+            for fields_of_header in headers:
+                response.headers.update(fields_of_header)
+            return response
+        return answer(result, default_status, path)
+
+    def answer(result: Any, status: int, path: Mapping[str, str]) -> Response:
         if encode is None:
             return json_answer(None, status) if null else empty_answer(status)
         return json_answer(

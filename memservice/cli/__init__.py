@@ -14,6 +14,7 @@ from memservice.cli.config import config
 from memservice.cli.db import db
 from memservice.cli.doctor import doctor
 from memservice.cli.dreams import dreams
+from memservice.cli.erasures import erasures
 from memservice.cli.jobs import jobs
 from memservice.cli.keys import keys
 from memservice.cli.members import console, members
@@ -113,6 +114,7 @@ for command in (
     db,
     jobs,
     dreams,
+    erasures,
     keys,
     console,
     members,

@@ -6,5 +6,5 @@ from __future__ import annotations
 from memservice.services.auth.permissions import ALL
 from memservice.services.auth.principal import Principal
 
-OPERATOR = Principal(admin=True, permissions=ALL)
+OPERATOR = Principal(admin=True, permissions=ALL, actor="command line")
 """The operator of this machine. Has all rights, since the operator can read the store anyway."""

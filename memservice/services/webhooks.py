@@ -41,6 +41,7 @@ from memservice.spi.storage import Transaction
 
 QUEUE_EMPTY, TEST = "queue_empty", "test"
 MODEL_UNAVAILABLE, MODEL_RECOVERED = "model_unavailable", "model_recovered"
+ERASURE_DONE = "erasure_done"
 """Kinds of event by their names in this API and its documentation."""
 
 WIRE_TYPES: Mapping[str, str] = {
@@ -48,6 +49,7 @@ WIRE_TYPES: Mapping[str, str] = {
     TEST: "test.event",
     MODEL_UNAVAILABLE: "model.unavailable",
     MODEL_RECOVERED: "model.recovered",
+    ERASURE_DONE: "erasure.done",
 }
 """Kind → `type` in the delivered event."""
 

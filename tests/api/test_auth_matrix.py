@@ -92,6 +92,8 @@ TABLE = {
     "POST /v3/keys": Row("/v3/keys", A),
     "GET /v3/keys": Row("/v3/keys", A),
     "DELETE /v3/keys/<key_id>": Row("/v3/keys/{key}", A),
+    "GET /v3/erasures": Row("/v3/erasures", A),
+    "GET /v3/erasures/<erasure_id>": Row("/v3/erasures/unknown", A, status=(404,)),
     # The handler decides
     "POST /v3/workspaces": Row("/v3/workspaces", OF_THE_WORKSPACE, {"id": "acme"}),
     "POST …/peers": Row(f"{_W}/peers", P | IN_A_SESSION, {"id": "alice"}),
@@ -113,6 +115,8 @@ TABLE = {
     "POST …/dreams/<dream_id>/apply": Row(f"{_W}/dreams/unknown/apply", W, status=(404,)),
     "POST …/dreams/<dream_id>/discard": Row(f"{_W}/dreams/unknown/discard", W, status=(404,)),
     "POST …/dreams/<dream_id>/undo": Row(f"{_W}/dreams/unknown/undo", W, status=(404,)),
+    "GET …/erasures": Row(f"{_W}/erasures", W),
+    "GET …/erasures/<erasure_id>": Row(f"{_W}/erasures/unknown", W, status=(404,)),
     "POST …/peers/list": Row(f"{_W}/peers/list", W),
     "POST …/sessions/list": Row(f"{_W}/sessions/list", W),
     "POST …/conclusions": Row(f"{_W}/conclusions", W, CONCLUSIONS),

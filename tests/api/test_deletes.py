@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memservice.domain.records import ARCHIVED
+from memservice.domain.filters import equals
+from memservice.domain.records import ARCHIVED, FAILED, PENDING, Task
 from memservice.worker.polling import Worker
 
 if TYPE_CHECKING:
@@ -35,6 +36,65 @@ def delete_workspace(api: Api) -> None:
 def total(api: Api, **filters: Any) -> int:
     found: int = api.ok(api.post("/conclusions/list", {"filters": filters}))["total"]
     return found
+
+
+def test_each_erasure_has_a_receipt(api: Api) -> None:
+    api.say("s", ("alice", "I live in Oslo."))
+    work(api)
+    answer = api.delete("/sessions/s")
+    session = api.ok(api.client.get(answer.headers["Location"]))
+    assert session | {"id": "", "job_id": "", "created_at": ""} == {
+        "id": "",
+        "kind": "session",
+        "workspace_id": api.workspace,
+        "session_id": "s",
+        "target_id": "s",
+        "requested_by": "anyone: authentication is off",
+        "options": {},
+        "state": "accepted",
+        "counts": {},
+        "job_id": "",
+        "created_at": "",
+        "finished_at": None,
+    }
+    assert answer.headers["Location"].endswith(f"/erasures/{session['id']}")
+    work(api)
+    finished = api.ok(api.get(f"/erasures/{session['id']}"))
+    assert finished["state"] == "done"
+    assert finished["counts"]["messages"] == finished["counts"]["sessions"] == 1
+    assert finished["finished_at"] >= session["created_at"]
+    assert "Oslo" not in str(finished)
+    assert api.ok(api.get("/erasures"))["items"] == [finished]
+    api.missing(api.get("/erasures/nope"), "nope")
+
+    answer = api.delete()
+    workspace = api.ok(api.client.get(answer.headers["Location"]))
+    assert (workspace["kind"], workspace["target_id"]) == ("workspace", api.workspace)
+    api.missing(api.get(f"/erasures/{workspace['id']}"), workspace["id"])
+    work(api)
+    everything = api.ok(api.client.get("/v3/erasures"))["items"]
+    assert [receipt["kind"] for receipt in everything] == ["workspace", "session"]
+    assert {receipt["state"] for receipt in everything} == {"done"}
+    assert api.ok(api.get("/erasures"))["items"] == [], "those of a workspace go with it"
+
+
+def test_a_failed_erasure_says_so_and_goes_on_when_it_is_retried(api: Api) -> None:
+    api.say("s", ("alice", "I live in Oslo."))
+    work(api)
+    location = api.delete("/sessions/s").headers["Location"]
+    rt = api.runtime
+
+    def set_state(state: str) -> None:
+        job = api.ok(api.client.get(location))["job_id"]
+        rt.storage.write(lambda tx: tx.rows.change(Task, equals(uid=job), state=state))
+
+    set_state(FAILED)
+    assert api.ok(api.client.get(location))["state"] == "failed"
+    work(api)
+    assert api.ok(api.client.get(location))["state"] == "failed"
+    set_state(PENDING)
+    work(api)
+    assert api.ok(api.client.get(location))["state"] == "done"
 
 
 def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:

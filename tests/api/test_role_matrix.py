@@ -37,6 +37,8 @@ POST …/conclusions/list
 POST …/conclusions/query
 GET …/conclusions/<conclusion_id>
 POST …/scopes/list
+GET …/erasures
+GET …/erasures/<erasure_id>
 GET …/scopes/<scope_id>
 POST …/scopes/<scope_id>/sessions/list
 GET …/scopes/<scope_id>/status
@@ -57,6 +59,7 @@ POST …/sessions/<session_id>/search
 NEEDS: dict[str, Permission] = (
     dict.fromkeys(READS, Permission.VIEW)
     | {name: Permission.MANAGE_WEBHOOKS for name in TABLE if "webhooks" in name}
+    | {name: Permission.VIEW_AUDIT_LOG for name in TABLE if "/v3/erasures" in name}
     | {name: Permission.MANAGE_KEYS for name in TABLE if "/v3/keys" in name}
     | {
         "POST …/deliveries/<delivery_id>/redeliver": Permission.MANAGE_WEBHOOKS,
@@ -96,7 +99,8 @@ def may(name: str, route: str) -> bool:
     principal, held = PRINCIPALS[name]
     if route == "POST /v3/workspaces/list":
         return True  # it shows those that the account may open
-    if "/v3/keys" in route and principal.workspaces is not None:
+    of_store = "/v3/keys" in route or "/v3/erasures" in route
+    if of_store and principal.workspaces is not None:
         return False
     return NEEDS.get(route, Permission.EDIT_MEMORY) in held
 

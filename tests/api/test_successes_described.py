@@ -279,8 +279,14 @@ class Story:
             self.do(
                 "POST", f"…{place}/chat", {"query": "What about tea?", "include_evidence": True}
             )
-        self.do("POST", "…/sessions/talk/clone")
+        copy = self.do("POST", "…/sessions/talk/clone")["id"]
         self.do("GET", "…/usage")
+        self.do("DELETE", f"…/sessions/{copy}")
+        self.work()
+        (receipt,) = self.do("GET", "…/erasures")["items"]
+        self.do("GET", f"…/erasures/{receipt['id']}")
+        self.do("GET", "/v3/erasures")
+        self.do("GET", f"/v3/erasures/{receipt['id']}")
 
     def deliver(self) -> None:
         """Webhooks, and work that fails."""

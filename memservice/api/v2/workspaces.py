@@ -47,7 +47,8 @@ def delete_workspace(call: Call, workspace_id: str) -> Workspace:
     It disappears immediately and its id is free; its contents are erased in the background. The
     response is the deleted workspace.
     """
-    return deletion.delete_workspace(call.rt, call.principal, workspace_id, with_sessions=True)
+    deleted = deletion.delete_workspace(call.rt, call.principal, workspace_id, with_sessions=True)
+    return deleted.workspace
 
 
 @routes.operation(

@@ -9,6 +9,7 @@ from memservice.api.v3 import (
     conclusions,
     deletion,
     dreams,
+    erasures,
     keys,
     members,
     messages,
@@ -37,5 +38,6 @@ GROUPS: tuple[Routes, ...] = (
     chat.routes,
     dreams.routes,
     webhooks.routes,
+    erasures.routes,
     keys.routes,
 )

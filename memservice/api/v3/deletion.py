@@ -3,7 +3,9 @@ workspaces."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
@@ -20,6 +22,10 @@ class Accepted:
     message: str
 
 
+Sent = tuple[Accepted, int, Mapping[str, str]]
+"""Body, status, and the header `Location` with the path of the receipt."""
+
+
 @of_sessions.operation(
     "DELETE",
     "/v3/workspaces/<workspace_id>/sessions/<session_id>",
@@ -27,14 +33,16 @@ class Accepted:
     answer=AcceptedShape,
     status=(202,),
 )
-def delete_session(call: Call, workspace_id: str, session_id: str) -> Accepted:
+def delete_session(call: Call, workspace_id: str, session_id: str) -> Sent:
     """Delete a session
 
     Its messages, its summaries and the conclusions from it are erased in the background. Until then
-    its name remains in use, and it can be read but not written to.
+    its name remains in use, and it can be read but not written to. The
+    header `Location` names the receipt of the erasure.
     """
-    deletion.delete_session(call.rt, call.principal, workspace_id, session_id)
-    return Accepted("Session deleted successfully")
+    erasure = deletion.delete_session(call.rt, call.principal, workspace_id, session_id)
+    receipt = f"/v3/workspaces/{quote(workspace_id)}/erasures/{erasure.uid}"
+    return Accepted("Session deleted successfully"), 202, {"Location": receipt}
 
 
 @of_workspaces.operation(
@@ -44,11 +52,13 @@ def delete_session(call: Call, workspace_id: str, session_id: str) -> Accepted:
     answer=AcceptedShape,
     status=(202,),
 )
-def delete_workspace(call: Call, workspace_id: str) -> Accepted:
+def delete_workspace(call: Call, workspace_id: str) -> Sent:
     """Delete a workspace
 
     Refused while it has active sessions. It disappears immediately and its id is free; its contents
-    are erased in the background.
+    are erased in the background. The header `Location` names the receipt of the erasure, for
+    administrators.
     """
-    deletion.delete_workspace(call.rt, call.principal, workspace_id)
-    return Accepted("Workspace deletion accepted")
+    deleted = deletion.delete_workspace(call.rt, call.principal, workspace_id)
+    receipt = f"/v3/erasures/{deleted.erasure.uid}"
+    return Accepted("Workspace deletion accepted"), 202, {"Location": receipt}

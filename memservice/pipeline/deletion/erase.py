@@ -18,7 +18,8 @@ from memservice.domain.filters import Condition, equals
 from memservice.pipeline import card_lines
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
-from memservice.services import dreams, indexing
+from memservice.services import dreams, indexing, webhooks
+from memservice.services.erasure import receipts
 from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
@@ -97,12 +98,23 @@ class Erase(Handler):
             target = _target(tx, task)
             workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
         removed = None if rt.vectors_transactional else _remove_vectors(rt, task)
+        finished: list[webhooks.Event | None] = []
+
+        def store(tx: Transaction) -> Outcome | Unfinished:
+            finished.clear()
+            receipts.begin(tx, task)
+            outcome = _step(rt, tx, task, removed)
+            if not isinstance(outcome, Unfinished):
+                finished.append(receipts.finish(rt, tx, task, outcome))
+            return outcome
 
         def events(outcome: Outcome) -> Iterable[Event]:
+            for event in finished:
+                webhooks.notify_plugins(rt, event)
             if target is not None and workspace is not None:
                 yield _completed(target, workspace, outcome)
 
-        return Prepared(lambda tx: _step(rt, tx, task, removed), events)
+        return Prepared(store, events)
 
     def failure_events(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
         with rt.storage.read() as tx:

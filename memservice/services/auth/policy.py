@@ -38,8 +38,9 @@ def principal_of(claims: Claims | None) -> Principal:
     through `services.v1.keys.translate` first. None: authentication is off, and every caller may
     do everything. Requests get their principal only here and in `principal_of_member`."""
     if claims is None:
-        return Principal(admin=True)
+        return Principal(admin=True, actor="anyone: authentication is off")
     return Principal(
+        actor=f"key {claims.id}" if claims.id else "a key without an id",
         admin=claims.admin,
         workspace_id=claims.workspace,
         peer_id=claims.peer,
@@ -60,11 +61,13 @@ class Names:
     collection: str | None = None
 
 
-def principal_of_member(role: Role, workspaces: frozenset[str] | None) -> Principal:
-    """The principal of a console member, limited to the workspaces with these ids; None: not
-    limited."""
+def principal_of_member(role: Role, workspaces: frozenset[str] | None, uid: str = "") -> Principal:
+    """The principal of the console member `uid`, limited to the workspaces with these ids; None:
+    not limited."""
     return Principal(
-        permissions=permissions_of(role, workspaces is not None), workspaces=workspaces
+        actor=f"member {uid}",
+        permissions=permissions_of(role, workspaces is not None),
+        workspaces=workspaces,
     )
 
 

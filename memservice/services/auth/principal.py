@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memservice.services.auth.permissions import Permission
 
@@ -37,6 +37,9 @@ class Principal:
     it names."""
     workspaces: frozenset[str] | None = None
     """The ids of the only workspaces that a console member may open; None: all."""
+
+    actor: str = field(default="unknown", compare=False)
+    """Who this is, for receipts: `key UID`, `member UID` … It gives no access."""
 
     @property
     def is_member(self) -> bool:

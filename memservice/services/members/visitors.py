@@ -163,7 +163,7 @@ def _of_member(
     role = Role(member.role)
     workspaces = None if member.workspaces is None else existing(tx, member.workspaces)
     principal = policy.principal_of_member(
-        role, None if workspaces is None else frozenset(workspaces)
+        role, None if workspaces is None else frozenset(workspaces), member.uid
     )
     return Visitor(
         name=member.name,

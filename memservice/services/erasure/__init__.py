@@ -1,0 +1,1 @@
+"""Erasure on request: messages, peers, sessions and workspaces, each with a receipt."""
