@@ -11,10 +11,11 @@ import click
 from memservice.cli.operator import OPERATOR
 from memservice.cli.options import State
 from memservice.cli.stores import opened
-from memservice.cli.tables import show_table
+from memservice.cli.tables import show_rest, show_table
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import printable
 from memservice.services import dream_changes as service
+from memservice.services import workspaces
 from memservice.services.dream_changes import Dream
 from memservice.services.paging import Paging
 
@@ -33,13 +34,15 @@ def dreams() -> None:
     type=click.IntRange(1, 10_000),
     default=50,
     show_default=True,
-    help="Most dreams shown.",
+    help="Maximum number of dreams.",
 )
 @click.pass_obj
 def list_(state: State, /, workspace: str, limit: int) -> None:
     """List dreams, newest first."""
     with opened(state) as rt:
         rt.storage.check()
+        with rt.storage.read() as tx:
+            workspaces.require(tx, workspace)
         page = service.page(rt, OPERATOR, workspace, Paging(size=limit))
     rows = [
         (
@@ -54,8 +57,9 @@ def list_(state: State, /, workspace: str, limit: int) -> None:
         )
         for dream in page.items
     ]
-    head = ("ID", "STATE", "KIND", "OBSERVER", "OBSERVED", "CREATED", "SUPERSEDED", "MADE")
+    head = ("ID", "STATE", "KIND", "OBSERVER", "OBSERVED", "CREATED", "SUPERSEDED", "CREATED AT")
     show_table(head, rows)
+    show_rest(len(rows), page.total)
 
 
 @dreams.command()

@@ -13,7 +13,7 @@ import click
 from memservice.cli.operator import OPERATOR
 from memservice.cli.options import Duration, State
 from memservice.cli.stores import opened
-from memservice.cli.tables import show_table
+from memservice.cli.tables import show_rest, show_table
 from memservice.domain.records import PENDING
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import printable
@@ -88,10 +88,10 @@ def list_(state_: State, /, limit: int, as_json: bool, **filters: str | None) ->
         for job in page.items
     ]
     show_table(
-        ("ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "MADE", "ERROR"), rows
+        ("ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "CREATED AT", "ERROR"),
+        rows,
     )
-    if page.total > len(page.items):
-        click.echo(f"{len(page.items)} of {page.total}; --limit shows more", err=True)
+    show_rest(len(rows), page.total)
 
 
 @jobs.command()

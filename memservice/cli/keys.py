@@ -115,7 +115,7 @@ def list_(state: State) -> None:
                     key.label or "",
                 )
             )
-    show_table(("ID", "OPENS", "STATE", "HOW LONG", "MADE", "LAST USED", "LABEL"), rows)
+    show_table(("ID", "SCOPE", "STATE", "VALID", "CREATED AT", "LAST USED", "LABEL"), rows)
     click.echo(_UNLISTED, err=True)
 
 

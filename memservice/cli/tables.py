@@ -27,3 +27,9 @@ def _printable(cell: str) -> str:
         if cell.isprintable()
         else "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in cell)
     )
+
+
+def show_rest(shown: int, total: int) -> None:
+    """Tell on standard error that a table does not show all rows."""
+    if total > shown:
+        click.echo(f"{shown} of {total}; --limit shows more", err=True)

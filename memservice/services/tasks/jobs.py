@@ -281,10 +281,7 @@ def _condition(tx: Transaction, job_filter: JobFilter) -> Condition:
         if (value := getattr(job_filter, name)) is not None
     }
     if job_filter.workspace is not None:
-        workspace = tx.workspaces.by_slug(job_filter.workspace)
-        if workspace is None:
-            raise workspaces.not_found(job_filter.workspace)
-        values["workspace_key"] = workspace.key
+        values["workspace_key"] = workspaces.require(tx, job_filter.workspace).key
     return equals(**values)
 
 

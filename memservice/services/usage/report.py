@@ -42,9 +42,7 @@ def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Rep
     now = rt.clock()
     until, since = day_of(now), day_of(now - timedelta(days=days - 1))
     with rt.storage.read() as tx:
-        workspace = tx.workspaces.by_slug(slug)
-        if workspace is None:
-            raise workspaces.not_found(slug)
+        workspace = workspaces.require(tx, slug)
         items = tx.usage.totals(DETAIL, workspace_key=workspace.key, since=since, until=until)
         total = tx.usage.totals((), workspace_key=workspace.key, since=since, until=until)
         spending_limit = budget.of(rt, tx, workspace)
@@ -76,9 +74,7 @@ def overall(
     written `2024-05-17`."""
     _require(principal, workspace_id)
     with rt.storage.read() as tx:
-        workspace = None if workspace_id is None else tx.workspaces.by_slug(workspace_id)
-        if workspace_id is not None and workspace is None:
-            raise workspaces.not_found(workspace_id)
+        workspace = None if workspace_id is None else workspaces.require(tx, workspace_id)
         totals = tx.usage.totals(
             by, workspace_key=None if workspace is None else workspace.key, since=since, until=until
         )

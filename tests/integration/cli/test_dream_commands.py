@@ -58,7 +58,10 @@ class Store:
         Worker(self.rt).run_until_idle(30)
 
     def run(self, *arguments: str) -> Result:
-        return CliRunner().invoke(cli, ["dreams", *arguments, "-w", "w"], env=self.environ)
+        return self.run_in("w", *arguments)
+
+    def run_in(self, workspace: str, *arguments: str) -> Result:
+        return CliRunner().invoke(cli, ["dreams", *arguments, "-w", workspace], env=self.environ)
 
     def live(self) -> int:
         return conclusions.page(self.rt, PRINCIPAL, "w", None, Paging()).total
@@ -78,6 +81,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_a_held_dream_is_listed_shown_applied_and_undone(store: Store) -> None:
     listed = store.run("list").stdout.splitlines()
     assert listed[0].split()[:4] == ["ID", "STATE", "KIND", "OBSERVER"]
+    assert listed[0].endswith("CREATED AT")
     assert listed[1].split()[1:7] == ["held", "omni", "alice", "alice", "0", "7"]
     uid = store.only()
     shown = store.run("show", uid).stdout
@@ -97,3 +101,19 @@ def test_a_held_dream_is_discarded(store: Store) -> None:
     assert store.run("discard", uid).stdout == "discarded\n"
     assert (store.live(), "discarded" in store.run("list").stdout) == (8, True)
     assert isinstance(store.run("show", "unknown").exception, NotFound)
+
+
+def test_an_unknown_workspace_is_an_error_in_each_command(store: Store) -> None:
+    uid = store.only()
+    for arguments in (["list"], ["show", uid], ["apply", uid], ["discard", uid], ["undo", uid]):
+        result = store.run_in("nowhere", *arguments)
+        assert isinstance(result.exception, NotFound), arguments
+        assert "nowhere" in str(result.exception)
+
+
+def test_a_list_tells_how_many_dreams_it_leaves_out(store: Store) -> None:
+    store.run("discard", store.only())
+    dreams.schedule(store.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
+    store.work()
+    assert store.run("list", "--limit", "1").stderr == "1 of 2; --limit shows more\n"
+    assert store.run("list").stderr == ""

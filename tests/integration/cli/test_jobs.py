@@ -95,7 +95,8 @@ def test_failed_tasks_are_listed_without_and_shown_with_their_error_text(store: 
         "WORKSPACE",
         "SESSION",
         "ABOUT",
-        "MADE",
+        "CREATED",
+        "AT",
         "ERROR",
     ]
     assert table[1].split()[:7] == [

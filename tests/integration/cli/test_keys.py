@@ -62,11 +62,11 @@ def test_narrow_keys_are_created_and_listed(memservice: Run) -> None:
     lines = listed.stdout.splitlines()
     assert lines[0].split() == [
         "ID",
-        "OPENS",
+        "SCOPE",
         "STATE",
-        "HOW",
-        "LONG",
-        "MADE",
+        "VALID",
+        "CREATED",
+        "AT",
         "LAST",
         "USED",
         "LABEL",
