@@ -76,18 +76,18 @@ def slow_call(quick: bool) -> Row:
             time.sleep(seconds)
         return good_answer(request)
 
-    with bad_model("ok", answer) as model, installation(at(model)) as place:
-        place.say("gone", "carol", "I sing.")
-        place.work()
+    with bad_model("ok", answer) as model, installation(at(model)) as store:
+        store.say("gone", "carol", "I sing.")
+        store.work()
         model.requests.clear()
-        with place.worker():
-            place.say("slow", "bob", "A slow one.")
+        with store.worker():
+            store.say("slow", "bob", "A slow one.")
             seconds_until(lambda: model.requests)
-            place.say("free", "alice", "I like tea.")
-            derived = seconds_until(lambda: place.live("alice"))
-            deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
+            store.say("free", "alice", "I like tea.")
+            derived = seconds_until(lambda: store.live("alice"))
+            deletion.delete_session(store.rt, PRINCIPAL, WORKSPACE, "gone")
             erased = seconds_until(
-                lambda: {task.state for task in place.tasks(kinds.ERASE)} == {"done"}
+                lambda: {task.state for task in store.tasks(kinds.ERASE)} == {"done"}
             )
     return Row(
         f"one call takes {seconds:g} s",
@@ -100,24 +100,24 @@ def slow_call(quick: bool) -> Row:
 def provider_down(quick: bool) -> Row:
     sessions, each = (2, 6) if quick else (6, 10)
     number = sessions * each
-    with bad_model("500") as model, installation(at(model)) as place:
+    with bad_model("500") as model, installation(at(model)) as store:
         for session in range(sessions):
             contents = [f"I like tea number {n}." for n in range(each)]
-            place.say(f"s{session}", "alice", *contents)
+            store.say(f"s{session}", "alice", *contents)
         for _ in range(120):
-            place.work()
-            place.clock.advance(5)
+            store.work()
+            store.clock.advance(5)
         calls = len(model.requests)
-        waiting = _states(place).count("pending")
+        waiting = _states(store).count("pending")
         model.behaviour = "ok"
-        recovered = place.clock.now
+        recovered = store.clock.now
         for _ in range(12):
-            place.work()
-            if set(_states(place)) == {"done"}:
+            store.work()
+            if set(_states(store)) == {"done"}:
                 break
-            place.clock.advance(5)
-        seconds = (place.clock.now - recovered).total_seconds()
-        states = _states(place)
+            store.clock.advance(5)
+        seconds = (store.clock.now - recovered).total_seconds()
+        states = _states(store)
     done, failed = states.count("done"), states.count("failed")
     return Row(
         f"provider down for ten minutes, {number} messages (scripted clock)",
@@ -127,8 +127,8 @@ def provider_down(quick: bool) -> Row:
     )
 
 
-def _states(place: Installation) -> list[str]:
-    return [task.state for task in place.tasks(kinds.REPRESENTATION)]
+def _states(store: Installation) -> list[str]:
+    return [task.state for task in store.tasks(kinds.REPRESENTATION)]
 
 
 def bad_dream(quick: bool) -> Row:
@@ -153,22 +153,22 @@ def bad_dream(quick: bool) -> Row:
             return Say((), (call,), "tool_calls")
         return Say(("DONE",)) if request.tools else good_answer(request)
 
-    with bad_model("ok", answer) as model, installation(at(model)) as place:
+    with bad_model("ok", answer) as model, installation(at(model)) as store:
         for n in range(number):
-            place.clock.advance(60)
-            place.say("s", "alice", f"I like tea number {n}.")
-        place.work()
-        before = sorted(place.live("alice"))
+            store.clock.advance(60)
+            store.say("s", "alice", f"I like tea number {n}.")
+        store.work()
+        before = sorted(store.live("alice"))
         hides_all = True
-        held = place.dream("alice")
-        after_held = len(place.live("alice"))
+        held = store.dream("alice")
+        after_held = len(store.live("alice"))
         hides_all = False
-        task = place.dream("alice")
-        superseded = len(before) - len(place.live("alice"))
-        changes = dream_changes.show(place.rt, PRINCIPAL, WORKSPACE, task.uid).changes
+        task = store.dream("alice")
+        superseded = len(before) - len(store.live("alice"))
+        changes = dream_changes.show(store.rt, PRINCIPAL, WORKSPACE, task.uid).changes
         without = sum(change.successor is None for change in changes)
-        dream_changes.undo(place.rt, PRINCIPAL, WORKSPACE, task.uid)
-        restored = sorted(place.live("alice")) == before
+        dream_changes.undo(store.rt, PRINCIPAL, WORKSPACE, task.uid)
+        restored = sorted(store.live("alice")) == before
     is_met = (len(before), held.state, after_held, restored) == (number, "held", number, True)
     return Row(
         f"a dream supersedes everything, another one a fifth, of {number} conclusions",
@@ -183,10 +183,10 @@ def unclean_json(quick: bool) -> Row:
     expected = ["alice: I keep bees.", "alice: I live in Oslo."]
     recovered, drafts = 0, 0
     for behaviour in UNCLEAN:
-        with bad_model(behaviour) as model, installation(at(model)) as place:
-            place.say("s", "alice", "I keep bees. I live in Oslo.")
-            place.work()
-            contents = sorted(place.live("alice"))
+        with bad_model(behaviour) as model, installation(at(model)) as store:
+            store.say("s", "alice", "I keep bees. I live in Oslo.")
+            store.work()
+            contents = sorted(store.live("alice"))
         recovered += contents == expected
         drafts += any(DRAFT in content for content in contents)
     return Row(
@@ -202,10 +202,10 @@ def long_message(quick: bool) -> Row:
     paragraphs = 10 if quick else 29
     sentences = [[sentence.format(n * 10 + m, m + 2) for m in range(10)] for n in range(paragraphs)]
     text = "\n\n".join("".join(paragraph).strip() for paragraph in sentences)
-    with bad_model("obeys max_tokens") as model, installation(at(model)) as place:
-        place.say("s", "alice", text)
-        place.work()
-        contents = {" ".join(content.split()) for content in place.live("alice")}
+    with bad_model("obeys max_tokens") as model, installation(at(model)) as store:
+        store.say("s", "alice", text)
+        store.work()
+        contents = {" ".join(content.split()) for content in store.live("alice")}
         calls = len(model.requests)
     whole = {f"alice: {one.strip()}" for paragraph in sentences for one in paragraph}
     return Row(
@@ -237,16 +237,16 @@ def ollama(quick: bool) -> Row:
     with TemporaryDirectory() as folder, bad_model() as model:
         config = Path(folder) / "ollama.toml"
         config.write_text(documented(ROOT, "ollama.toml"), encoding="utf-8")
-        with installation(at(model), config) as place:
-            place.say("s", "alice", *(f"I keep bees, hive number {n}." for n in range(60)))
-            place.work()
-            place.dream("alice")
+        with installation(at(model), config) as store:
+            store.say("s", "alice", *(f"I keep bees, hive number {n}." for n in range(60)))
+            store.work()
+            store.dream("alice")
             done = [
                 kind
                 for kind in (kinds.REPRESENTATION, kinds.SUMMARY, kinds.DREAM)
-                if {task.state for task in place.tasks(kind)} == {"done"}
+                if {task.state for task in store.tasks(kind)} == {"done"}
             ]
-            done += [level for level in LEVELS if _chat(place, reasoning_level=level).is_by_model]
+            done += [level for level in LEVELS if _chat(store, reasoning_level=level).is_by_model]
         models = {str(request.body["model"]) for request in model.requests}
     return Row(
         "the block for Ollama in docs/models.md",
@@ -257,11 +257,11 @@ def ollama(quick: bool) -> Row:
 
 
 def without_tools(quick: bool) -> Row:
-    with bad_model("no tools") as model, installation(at(model)) as place:
-        place.say("s", "alice", "I keep bees.", "I live in Oslo.")
-        place.work()
-        chat = _chat(place)
-        dream = place.dream("alice")
+    with bad_model("no tools") as model, installation(at(model)) as store:
+        store.say("s", "alice", "I keep bees.", "I live in Oslo.")
+        store.work()
+        chat = _chat(store)
+        dream = store.dream("alice")
     created = dream.outcome.get("created", 0)
     return Row(
         "a model without tools",
@@ -280,17 +280,17 @@ def unreachable(quick: bool) -> Row:
             "DIALECTIC_DEADLINE_SECONDS": str(deadline),
             "LLM_MAX_ATTEMPTS": "1",
         }
-        with installation(at(model), None, **settings) as place:
-            place.say("s", "alice", "I keep bees.")
-            place.work()
+        with installation(at(model), None, **settings) as store:
+            store.say("s", "alice", "I keep bees.")
+            store.work()
             model.behaviour = "hang"
-            chat = _chat(place)
-        with installation(at(model), None, DIALECTIC_ON_FAILURE="error", **settings) as place:
+            chat = _chat(store)
+        with installation(at(model), None, DIALECTIC_ON_FAILURE="error", **settings) as store:
             model.behaviour = "ok"
-            place.say("s", "alice", "I keep bees.")
-            place.work()
+            store.say("s", "alice", "I keep bees.")
+            store.work()
             for model.behaviour in ("500", "429"):
-                answer = _chat(place)
+                answer = _chat(store)
                 codes.append(answer.status if "status" in answer.text else 0)
     is_extractive = chat.status == 200 and bool(chat.notice) and "keep bees" in chat.text
     return Row(
@@ -321,11 +321,11 @@ def first_byte(quick: bool) -> Row:
 
     with scripted() as server:
         server.then(answer)
-        with installation(server.url, DERIVER_ENABLED="false") as place:
-            place.say("s", "alice", "I keep bees.")
-            plain = _chat(place)
+        with installation(server.url, DERIVER_ENABLED="false") as store:
+            store.say("s", "alice", "I keep bees.")
+            plain = _chat(store)
             plain_calls = len(server.requests)
-            client = place.client()
+            client = store.client()
             began = time.monotonic()
             response = client.post(CHAT, json=QUESTION | {"stream": True})
             pieces = iter(response.response)
@@ -355,8 +355,8 @@ class Chat:
         return self.status == 200 and self.notice is None and "bees" in self.text
 
 
-def _chat(place: Installation, **options: Any) -> Chat:
-    client = place.client()
+def _chat(store: Installation, **options: Any) -> Chat:
+    client = store.client()
     began = time.monotonic()
     response = client.post(CHAT, json=QUESTION | options)
     seconds = time.monotonic() - began

@@ -49,20 +49,20 @@ def spread(
     reach: int = WINDOW,
     share: float = NEIGHBOUR_WEIGHT,
 ) -> Scores:
-    """Scores after each hit has given `share` of its own to the messages up to `reach` places
+    """Scores after each hit has given `share` of its own to the messages up to `reach` positions
     before and after it.
 
     `positions` maps keys to (session, seq), for the hits and for every message that may gain. A
     message adds up what it is given; what is given is not passed on. Neighbours without a position
     gain nothing, hits without one keep their score and give none.
     """
-    at = {place: key for key, place in positions.items()}
+    at = {position: key for key, position in positions.items()}
     total: Scores = dict(scores)
     for key in sorted(scores):
-        place = positions.get(key)
-        if place is None:
+        position = positions.get(key)
+        if position is None:
             continue
-        session, seq = place
+        session, seq = position
         gift = scores[key] * share
         for step in range(-reach, reach + 1):
             neighbour = at.get((session, seq + step)) if step else None
@@ -105,9 +105,9 @@ class Indexed:
 
     @cached_property
     def around(self) -> dict[int, Counter[str]]:
-        """Term counts of the turns up to two places before and after, as text without speaker and
+        """Term counts of the turns up to two before and after, as text without speaker and
         date."""
-        at = {place: key for key, place in self.positions.items()}
+        at = {position: key for key, position in self.positions.items()}
         found: dict[int, Counter[str]] = {}
         for key, (session, seq) in self.positions.items():
             near = [at.get((session, seq + step)) for step in range(-WINDOW, WINDOW + 1) if step]
@@ -189,7 +189,7 @@ def lent(data: Indexed, terms: set[str], depth: int | None = None, heads: bool =
     matches = data.matches(data.own, terms)
     best = set(ranked(bm25(matches), depth))
     hits = [hit for hit in matches.hits if hit.key in best]
-    at = {place: key for key, place in data.positions.items()}
+    at = {position: key for key, position in data.positions.items()}
     near = {
         key
         for hit in hits
@@ -197,10 +197,12 @@ def lent(data: Indexed, terms: set[str], depth: int | None = None, heads: bool =
         if (key := at.get((data.positions[hit.key][0], data.positions[hit.key][1] + step)))
         is not None
     }
-    places = {key: Position(*data.positions[key], data.sizes[key]) for key in near}
+    near_positions = {key: Position(*data.positions[key], data.sizes[key]) for key in near}
     head = {hit.key: data.head[hit.key] for hit in hits} if heads else {}
     return bm25_with_neighbours(
-        TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits), places, head
+        TextMatches(matches.documents, matches.mean_length, matches.frequencies, hits),
+        near_positions,
+        head,
     )
 
 

@@ -52,10 +52,10 @@ def heaped(rows: int, dimension: int, seed: int) -> Matrix:
 
 def make_space(rt: Runtime, dimension: int) -> Space:
     def make(view: Any) -> Space:
-        place, _ = workspaces.ensure(rt, view, "bench")
+        workspace, _ = workspaces.ensure(rt, view, "bench")
         space: Space = view.spaces.save(
             Space(
-                workspace_key=place.key,
+                workspace_key=workspace.key,
                 kind="message",
                 embedder="bench",
                 dimension=dimension,

@@ -22,68 +22,76 @@ from memservice.app import create_app
 from memservice.services.transfer import export
 from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
-from support.api.auth_world import Keyed, signed
+from support.api.auth_client import AuthClient, signed
 from support.stores.stores import sqlite_store_at
 
 EVERYTHING = ExportOptions(secrets=True)
 WIDE = (0, 1, 8)
-"""The keys, by their places, with which all bodies are tried: the workspace's, a peer's, and the
+"""The keys, by their positions, with which all bodies are tried: the workspace's, a peer's, and the
 mixed one."""
 SAID = "The vault opens with heliotrope"
 """What only `theirs` knows."""
 
 
-class Side:
+class PopulatedWorkspace:
     """One workspace: what stands in paths for each of their parameters, by slug and by uid."""
 
-    def __init__(self, keyed: Keyed, workspace: str, who: str, room: str, said: str) -> None:
+    def __init__(
+        self, auth_client: AuthClient, workspace: str, who: str, room: str, said: str
+    ) -> None:
         self.workspace, self.who, self.room = workspace, who, room
         at = f"/v3/workspaces/{workspace}"
-        place = keyed.do("POST", "/v3/workspaces", {"id": workspace, "metadata": {"plan": said}})
-        session = keyed.do(
+        created = auth_client.do(
+            "POST", "/v3/workspaces", {"id": workspace, "metadata": {"plan": said}}
+        )
+        session = auth_client.do(
             "POST",
             f"{at}/sessions",
             {"id": room, "peers": {who: {}, f"{who}-2": {}}, "metadata": {"topic": said}},
         )
-        peer = keyed.do("POST", f"{at}/peers", {"id": who, "metadata": {"name": said}})
-        message = keyed.do(
+        peer = auth_client.do("POST", f"{at}/peers", {"id": who, "metadata": {"name": said}})
+        message = auth_client.do(
             "POST",
             f"{at}/sessions/{room}/messages",
             {"messages": [{"peer_id": who, "content": said}]},
         )[0]["id"]
         pair = {"observer_id": who, "observed_id": who, "content": said, "session_id": room}
-        conclusion = keyed.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]["id"]
-        keyed.do("POST", f"{at}/schedule_dream", {"observer": who, "dream_type": "omni"})
-        dream = keyed.do("GET", f"{at}/dreams")["items"][0]["id"]
-        keyed.do("PUT", f"{at}/peers/{who}/card", {"peer_card": [said]})
-        hook = keyed.do("POST", f"{at}/webhooks", {"url": f"https://93.184.215.14/{workspace}"})
-        keyed.do("POST", f"{at}/scopes", {"id": f"team-{workspace}"})
-        keyed.do("POST", f"{at}/scopes/team-{workspace}/sessions", {"session_ids": [room]})
+        conclusion = auth_client.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]["id"]
+        auth_client.do("POST", f"{at}/schedule_dream", {"observer": who, "dream_type": "omni"})
+        dream = auth_client.do("GET", f"{at}/dreams")["items"][0]["id"]
+        auth_client.do("PUT", f"{at}/peers/{who}/card", {"peer_card": [said]})
+        hook = auth_client.do(
+            "POST", f"{at}/webhooks", {"url": f"https://93.184.215.14/{workspace}"}
+        )
+        auth_client.do("POST", f"{at}/scopes", {"id": f"team-{workspace}"})
+        auth_client.do("POST", f"{at}/scopes/team-{workspace}/sessions", {"session_ids": [room]})
         app = next(
             item["id"]
-            for item in keyed.do("POST", "/v1/apps/list")["items"]
+            for item in auth_client.do("POST", "/v1/apps/list")["items"]
             if item["name"] == workspace
         )
         user = next(
             item["id"]
-            for item in keyed.do("POST", f"/v1/apps/{app}/users/list")["items"]
+            for item in auth_client.do("POST", f"/v1/apps/{app}/users/list")["items"]
             if item["name"] == who
         )
         by_uid = f"/v1/apps/{app}/users/{user}"
-        first = keyed.do("POST", f"{by_uid}/sessions", {"metadata": {"topic": said}})["id"]
-        keyed.do("POST", f"{by_uid}/sessions/{first}/messages", {"content": said, "is_user": True})
-        collection = keyed.do(
+        first = auth_client.do("POST", f"{by_uid}/sessions", {"metadata": {"topic": said}})["id"]
+        auth_client.do(
+            "POST", f"{by_uid}/sessions/{first}/messages", {"content": said, "is_user": True}
+        )
+        collection = auth_client.do(
             "POST",
             f"{by_uid}/collections",
             {"name": f"shelf-{workspace}", "metadata": {"note": said}},
         )["id"]
-        document = keyed.do(
+        document = auth_client.do(
             "POST", f"{by_uid}/collections/{collection}/documents", {"content": said}
         )["id"]
-        note = keyed.do(
+        note = auth_client.do(
             "POST", f"{by_uid}/metamessages", {"label": "x", "content": said, "session_id": first}
         )["id"]
-        key = keyed.mint(workspace).key.uid
+        key = auth_client.mint(workspace).key.uid
         self.slugs = {
             "workspace_id": workspace,
             "peer_id": who,
@@ -115,7 +123,7 @@ class Side:
             workspace,
             hook["url"],
             hook["secret"],
-            place["uid"],
+            created["uid"],
             session["uid"],
             peer["uid"],
         }
@@ -135,11 +143,11 @@ class Side:
         ]  # fmt: skip
 
 
-class World:
+class TwoWorkspaces:
     def __init__(self, uri: str) -> None:
-        self.keyed = Keyed.open(uri, DB_SYNCHRONOUS="normal")
-        self.mine = Side(self.keyed, "mine", "alice", "room", "I live in Ulm")
-        self.theirs = Side(self.keyed, "theirs", "zacharias", "chamber", SAID)
+        self.auth_client = AuthClient.open(uri, DB_SYNCHRONOUS="normal")
+        self.mine = PopulatedWorkspace(self.auth_client, "mine", "alice", "room", "I live in Ulm")
+        self.theirs = PopulatedWorkspace(self.auth_client, "theirs", "zacharias", "chamber", SAID)
         mixed = {
             "w": "mine",
             "ap": self.theirs.uids["app_id"],
@@ -149,16 +157,16 @@ class World:
         self.tokens = [signed(claims) for claims in (*self.mine.keys(), mixed)]
 
     def of_theirs(self) -> list[bytes]:
-        return list(export.lines(self.keyed.runtime, "theirs", EVERYTHING))[1:]
+        return list(export.lines(self.auth_client.runtime, "theirs", EVERYTHING))[1:]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoWorkspaces]:
     """In a file, since what is asked here piles up, and the storage in memory reads all of it each
     time."""
-    opened = World(sqlite_store_at(tmp_path_factory.mktemp("across") / "across.db"))
+    opened = TwoWorkspaces(sqlite_store_at(tmp_path_factory.mktemp("across") / "across.db"))
     yield opened
-    opened.keyed.close()
+    opened.auth_client.close()
 
 
 @cache
@@ -198,10 +206,10 @@ def filled(rule: str, names: dict[str, str]) -> str:
     return rule
 
 
-def named(world: World, method: str, rule: str) -> Iterator[tuple[str, bool]]:
+def named(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[tuple[str, bool]]:
     """Paths, and whether they name anything of theirs: all of it, or each thing by itself, in a
     workspace of ours."""
-    ours, others = world.mine.of(rule), world.theirs.of(rule)
+    ours, others = workspaces.mine.of(rule), workspaces.theirs.of(rule)
     params = [name for name in ours if f"{name}>" in rule]
     yield filled(rule, others), bool(params)
     for name in params:
@@ -210,11 +218,11 @@ def named(world: World, method: str, rule: str) -> Iterator[tuple[str, bool]]:
         yield filled(rule, ours), not params
 
 
-def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
+def sent(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[dict[str, Any]]:
     """Bodies and queries: a good one, and some in which everything that may be named is theirs."""
-    others = {**world.theirs.slugs, **world.theirs.uids}
+    others = {**workspaces.theirs.slugs, **workspaces.theirs.uids}
     query = {name: value for name, value in others.items() if name.endswith("_id")} | {
-        "peer_target": world.theirs.who
+        "peer_target": workspaces.theirs.who
     }
     if method in ("GET", "HEAD", "DELETE") and not rule.endswith("/sessions/<session_id>/peers"):
         yield {}
@@ -222,7 +230,7 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
             "query_string": {
                 **query,
                 "workspace_id": "theirs",
-                "target": world.theirs.who,
+                "target": workspaces.theirs.who,
                 "tokens": "500",
             }
         }
@@ -231,7 +239,7 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
         yield {
             "data": {
                 "file": (io.BytesIO(SAID[:5].encode()), "a.txt", "text/plain"),
-                "peer_id": world.theirs.who,
+                "peer_id": workspaces.theirs.who,
             }
         }
         return
@@ -239,16 +247,16 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
     yield {"json": {} if good is None or good == "a file" else good}
     swapped = (
         json.dumps(good or {})
-        .replace("alice", world.theirs.who)
-        .replace("room", world.theirs.room)
+        .replace("alice", workspaces.theirs.who)
+        .replace("room", workspaces.theirs.room)
         .replace("acme", "mine")
     )
     yield {"json": json.loads(swapped)}
     if isinstance(good, dict | None):
         conditions: list[dict[str, Any]] = [
             {"workspace_id": "theirs"},
-            {"session_id": world.theirs.room},
-            {"peer_id": world.theirs.who},
+            {"session_id": workspaces.theirs.room},
+            {"peer_id": workspaces.theirs.who},
         ]
         for filters in (
             *conditions,
@@ -257,72 +265,78 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
         ):
             yield {"json": {**(good or {}), "filters": filters, "filter": filters}}
         everything = {
-            "session_id": world.theirs.room,
-            "target": world.theirs.who,
-            "scope": world.theirs.slugs["scope_id"],
+            "session_id": workspaces.theirs.room,
+            "target": workspaces.theirs.who,
+            "scope": workspaces.theirs.slugs["scope_id"],
         }
         everything |= {
             "message_id": others["message_id"],
-            "peer_perspective": world.theirs.who,
-            "sessions": [world.theirs.room],
+            "peer_perspective": workspaces.theirs.who,
+            "sessions": [workspaces.theirs.room],
         }
         yield {"json": {**(good or {}), **everything}, "query_string": query}
         yield {
             "json": {
                 **(good or {}),
-                "session_id": world.theirs.uids["session_id"],
+                "session_id": workspaces.theirs.uids["session_id"],
                 "message_id": others["message_id"],
             }
         }
 
 
-def leaked(world: World, path: str, options: dict[str, Any], text: str) -> list[str]:
+def leaked(workspaces: TwoWorkspaces, path: str, options: dict[str, Any], text: str) -> list[str]:
     """Texts of the other workspace that an answer contains and its request did not."""
     asked = path + json.dumps(
         {name: value for name, value in options.items() if name != "data"}, ensure_ascii=False
     )
-    asked += world.theirs.who if "data" in options else ""
-    return [secret for secret in world.theirs.secrets if secret in text and secret not in asked]
+    asked += workspaces.theirs.who if "data" in options else ""
+    return [
+        secret for secret in workspaces.theirs.secrets if secret in text and secret not in asked
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "rule"), routes())
 def test_keys_of_one_workspace_reveal_nothing_of_another(
-    world: World, method: str, rule: str
+    workspaces: TwoWorkspaces, method: str, rule: str
 ) -> None:
-    before = world.of_theirs()
+    before = workspaces.of_theirs()
     asked = 0
-    for number, token in enumerate(world.tokens):
-        for path, is_theirs in named(world, method, rule):
+    for number, token in enumerate(workspaces.tokens):
+        for path, is_theirs in named(workspaces, method, rule):
             if method == "DELETE" and not is_theirs:
                 continue
             # Where the path itself is ours, what it is sent says what is asked for; else one body
             # is as good as another.
             for options in islice(
-                sent(world, method, rule),
+                sent(workspaces, method, rule),
                 1 if number not in WIDE or (is_theirs and "<" in rule) else None,
             ):
-                answer = world.keyed.call(method, path, token, **options)
+                answer = workspaces.auth_client.call(method, path, token, **options)
                 assert answer.status_code < 500, (path, options, answer.text)
                 told = answer.text + json.dumps(list(answer.headers.items()))
-                assert not leaked(world, path, options, told), (
+                assert not leaked(workspaces, path, options, told), (
                     path,
                     options,
                     answer.status_code,
                     told[:500],
                 )
                 asked += 1
-    assert asked >= len(world.tokens)
-    assert world.of_theirs() == before
+    assert asked >= len(workspaces.tokens)
+    assert workspaces.of_theirs() == before
 
 
 @pytest.mark.slow
-def test_the_check_detects_leaks_and_changes(world: World) -> None:
+def test_the_check_detects_leaks_and_changes(workspaces: TwoWorkspaces) -> None:
     """The same with a key that has access: everything is shown, and changes are visible."""
-    answer = world.keyed.call(
-        "POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", world.keyed.admin
+    answer = workspaces.auth_client.call(
+        "POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", workspaces.auth_client.admin
     )
-    assert {SAID, world.theirs.slugs["message_id"]} <= set(leaked(world, "", {}, answer.text))
-    before = world.of_theirs()
-    world.keyed.do("PUT", "/v3/workspaces/theirs/peers/zacharias", {"metadata": {"changed": True}})
-    assert world.of_theirs() != before
+    assert {SAID, workspaces.theirs.slugs["message_id"]} <= set(
+        leaked(workspaces, "", {}, answer.text)
+    )
+    before = workspaces.of_theirs()
+    workspaces.auth_client.do(
+        "PUT", "/v3/workspaces/theirs/peers/zacharias", {"metadata": {"changed": True}}
+    )
+    assert workspaces.of_theirs() != before

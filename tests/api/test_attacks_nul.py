@@ -98,9 +98,9 @@ def spoilt(value: Any, spoil: Callable[[str], str]) -> Iterator[Any]:
     if isinstance(value, str):
         yield spoil(value)
     elif isinstance(value, list):
-        for place, item in enumerate(value):
+        for index, item in enumerate(value):
             yield from (
-                [*value[:place], other, *value[place + 1 :]] for other in spoilt(item, spoil)
+                [*value[:index], other, *value[index + 1 :]] for other in spoilt(item, spoil)
             )
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -126,12 +126,12 @@ def test_nul_in_a_body_is_stripped_or_refused(api: Api, method: str, path: str, 
 
 def test_the_error_for_a_member_with_nul_names_its_field(api: Api) -> None:
     api.create()
-    for answer, place in (
+    for answer, loc in (
         (api.post("/sessions", {"id": "s", "peers": {"al\0": {}}}), ["peers"]),
         (api.post("/sessions/s/peers", {"al\0": {}}), []),
         (api.put("/sessions/s/peers", {"al\0": {}}), []),
     ):
-        problem = api.refused(answer, ["body", *place, "al\0"])[0]
+        problem = api.refused(answer, ["body", *loc, "al\0"])[0]
         assert problem["msg"] == "Names must not contain NUL"
     assert api.ids("/sessions/list") == []
 

@@ -12,29 +12,33 @@ import pytest
 
 from memservice.app import create_app
 from memservice.settings import load_settings
-from support.api.auth_world import SECRET, Keyed, signed
+from support.api.auth_client import SECRET, AuthClient, signed
 from support.stores.stores import sqlite_store_at
 
 KEYS = "/v3/keys"
 
 
 @pytest.fixture
-def keyed(local_storage_name: str, tmp_path: Path) -> Iterator[Keyed]:
-    opened = Keyed.open(
+def auth_client(local_storage_name: str, tmp_path: Path) -> Iterator[AuthClient]:
+    opened = AuthClient.open(
         "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db")
     )
     yield opened
     opened.close()
 
 
-def mint(keyed: Keyed, **query: Any) -> Any:
-    return keyed.do("POST", KEYS, query_string=query)
+def mint(auth_client: AuthClient, **query: Any) -> Any:
+    return auth_client.do("POST", KEYS, query_string=query)
 
 
-def test_the_answer_contains_key_id_and_label(keyed: Keyed) -> None:
+def test_the_answer_contains_key_id_and_label(auth_client: AuthClient) -> None:
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
     made = mint(
-        keyed, workspace_id="acme", peer_id="alice", expires_at=end.isoformat(), label="kitchen"
+        auth_client,
+        workspace_id="acme",
+        peer_id="alice",
+        expires_at=end.isoformat(),
+        label="kitchen",
     )
     assert list(made) == [
         "key",
@@ -68,22 +72,24 @@ def test_the_answer_contains_key_id_and_label(keyed: Keyed) -> None:
         "jti": made["id"],
     }
     assert (
-        keyed.call(
+        auth_client.call(
             "POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "alice"}
         ).status_code
         == 201
     )
     assert (
-        keyed.call("POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "bob"}).status_code
+        auth_client.call(
+            "POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "bob"}
+        ).status_code
         == 401
     )
 
 
-def test_a_key_without_names_is_an_admin_key(keyed: Keyed) -> None:
-    made = mint(keyed)
+def test_a_key_without_names_is_an_admin_key(auth_client: AuthClient) -> None:
+    made = mint(auth_client)
     assert (made["admin"], made["label"], made["workspace_id"]) == (True, "admin", None)
-    assert keyed.call("POST", "/v3/workspaces/list", made["key"]).status_code == 200
-    assert keyed.call("POST", KEYS, made["key"]).status_code == 200
+    assert auth_client.call("POST", "/v3/workspaces/list", made["key"]).status_code == 200
+    assert auth_client.call("POST", KEYS, made["key"]).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -99,11 +105,11 @@ def test_a_key_without_names_is_an_admin_key(keyed: Keyed) -> None:
         ("workspace_id=acme&label=" + "x" * 201, "label"),
     ],
 )
-def test_invalid_parameters_are_refused(keyed: Keyed, query: str, field: str) -> None:
-    answer = keyed.call("POST", f"{KEYS}?{query}", keyed.admin)
+def test_invalid_parameters_are_refused(auth_client: AuthClient, query: str, field: str) -> None:
+    answer = auth_client.call("POST", f"{KEYS}?{query}", auth_client.admin)
     assert answer.status_code == 422
     assert [problem["loc"] for problem in answer.get_json()["detail"]] == [["query", field]]
-    assert keyed.do("GET", KEYS)["total"] == 0
+    assert auth_client.do("GET", KEYS)["total"] == 0
 
 
 KNOWN = "workspace_id, peer_id, session_id, expires_at, label"
@@ -167,16 +173,18 @@ SLIPS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "place", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS])
+@pytest.mark.parametrize(
+    ("path", "location", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS]
+)
 def test_an_unknown_or_misplaced_parameter_creates_no_key(
-    keyed: Keyed, path: str, place: str, name: str, said: str
+    auth_client: AuthClient, path: str, location: str, name: str, said: str
 ) -> None:
-    answer = keyed.call("POST", path, keyed.admin)
+    answer = auth_client.call("POST", path, auth_client.admin)
     assert answer.status_code == 422
     assert [(problem["loc"], problem["msg"]) for problem in answer.get_json()["detail"]] == [
-        ([place, name], said)
+        ([location, name], said)
     ]
-    assert keyed.do("GET", KEYS)["total"] == 0
+    assert auth_client.do("GET", KEYS)["total"] == 0
 
 
 BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
@@ -208,25 +216,27 @@ BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
     ],
 )
 def test_a_request_with_a_body_creates_no_key(
-    keyed: Keyed, path: str, subtests: pytest.Subtests
+    auth_client: AuthClient, path: str, subtests: pytest.Subtests
 ) -> None:
     for name, (options, locs) in BODIES.items():
         with subtests.test(body=name):
-            answer = keyed.call("POST", path, keyed.admin, **options)
+            answer = auth_client.call("POST", path, auth_client.admin, **options)
             assert answer.status_code == 422
             assert [problem["loc"] for problem in answer.get_json()["detail"]] == locs
             assert all(
                 "This route reads no body" in problem["msg"]
                 for problem in answer.get_json()["detail"]
             )
-            assert keyed.do("GET", KEYS)["total"] == 0
+            assert auth_client.do("GET", KEYS)["total"] == 0
 
 
 @pytest.mark.parametrize(
     "path",
     ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"],
 )
-def test_an_empty_body_is_accepted(keyed: Keyed, path: str, subtests: pytest.Subtests) -> None:
+def test_an_empty_body_is_accepted(
+    auth_client: AuthClient, path: str, subtests: pytest.Subtests
+) -> None:
     nothing: list[dict[str, Any]] = [
         {},
         {"json": {}},
@@ -236,17 +246,24 @@ def test_an_empty_body_is_accepted(keyed: Keyed, path: str, subtests: pytest.Sub
     ]
     for options in nothing:
         with subtests.test(**options):
-            made = keyed.call("POST", path, keyed.admin, **options).get_json()
-            assert keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code == 200
+            made = auth_client.call("POST", path, auth_client.admin, **options).get_json()
             assert (
-                keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+                auth_client.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code
+                == 200
+            )
+            assert (
+                auth_client.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code
+                == 401
             )
 
 
-def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
+def test_many_unknown_names_have_a_short_answer(auth_client: AuthClient) -> None:
     query = "&".join(f"x{number}=1" for number in range(100))
-    answer = keyed.call(
-        "POST", f"{KEYS}?{query}", keyed.admin, json={f"y{number}": 1 for number in range(100)}
+    answer = auth_client.call(
+        "POST",
+        f"{KEYS}?{query}",
+        auth_client.admin,
+        json={f"y{number}": 1 for number in range(100)},
     )
     assert answer.status_code == 422
     assert len(answer.get_json()["detail"]) == 20
@@ -264,9 +281,9 @@ def test_many_unknown_names_have_a_short_answer(keyed: Keyed) -> None:
     ],
 )
 def test_listing_and_revoking_refuse_unknown_parameters(
-    keyed: Keyed, method: str, path: str, options: Any, loc: list[str]
+    auth_client: AuthClient, method: str, path: str, options: Any, loc: list[str]
 ) -> None:
-    answer = keyed.call(method, path, keyed.admin, **options)
+    answer = auth_client.call(method, path, auth_client.admin, **options)
     assert (answer.status_code, [problem["loc"] for problem in answer.get_json()["detail"]]) == (
         422,
         [loc],
@@ -275,10 +292,10 @@ def test_listing_and_revoking_refuse_unknown_parameters(
 
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_without_parameters_an_admin_key_is_created_and_labelled(
-    keyed: Keyed, generation: str, caplog: pytest.LogCaptureFixture
+    auth_client: AuthClient, generation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("WARNING", "memservice.keys"):
-        made = keyed.do("POST", f"/{generation}/keys")
+        made = auth_client.do("POST", f"/{generation}/keys")
     assert {
         name: made[name] for name in ("admin", "label", "workspace_id", "peer_id", "session_id")
     } == {
@@ -292,14 +309,14 @@ def test_without_parameters_an_admin_key_is_created_and_labelled(
         f"minted the admin key {made['id']}: it opens everything"
     ]
     assert (
-        keyed.call("POST", f"/{generation}/workspaces/list", made["key"], json={}).status_code
+        auth_client.call("POST", f"/{generation}/workspaces/list", made["key"], json={}).status_code
         == 200
     )
 
 
-def test_listing_and_revoking(keyed: Keyed) -> None:
-    made = [mint(keyed, workspace_id="acme", label=f"number {n}") for n in range(3)]
-    page = keyed.do("GET", KEYS, query_string={"size": 2})
+def test_listing_and_revoking(auth_client: AuthClient) -> None:
+    made = [mint(auth_client, workspace_id="acme", label=f"number {n}") for n in range(3)]
+    page = auth_client.do("GET", KEYS, query_string={"size": 2})
     assert {name: page[name] for name in ("total", "page", "size", "pages")} == {
         "total": 3,
         "page": 1,
@@ -323,58 +340,60 @@ def test_listing_and_revoking(keyed: Keyed) -> None:
     ]
     assert made[0]["key"] not in str(page)
     assert [
-        item["id"] for item in keyed.do("GET", KEYS, query_string={"reverse": True})["items"]
+        item["id"] for item in auth_client.do("GET", KEYS, query_string={"reverse": True})["items"]
     ] == [each["id"] for each in made[::-1]]
 
     def used(token: str) -> int:
-        return keyed.call("PUT", "/v3/workspaces/acme", token, json={}).status_code
+        return auth_client.call("PUT", "/v3/workspaces/acme", token, json={}).status_code
 
     assert [used(each["key"]) for each in made] == [200] * 3
-    answer = keyed.call("DELETE", f"{KEYS}/{made[1]['id']}", keyed.admin)
+    answer = auth_client.call("DELETE", f"{KEYS}/{made[1]['id']}", auth_client.admin)
     assert (answer.status_code, answer.data) == (204, b"")
     assert [used(each["key"]) for each in made] == [200, 401, 200]
-    assert keyed.call("DELETE", f"{KEYS}/{made[1]['id']}", keyed.admin).status_code == 204
-    assert [item["revoked_at"] is not None for item in keyed.do("GET", KEYS)["items"]] == [
+    assert (
+        auth_client.call("DELETE", f"{KEYS}/{made[1]['id']}", auth_client.admin).status_code == 204
+    )
+    assert [item["revoked_at"] is not None for item in auth_client.do("GET", KEYS)["items"]] == [
         False,
         True,
         False,
     ]
-    answer = keyed.call("DELETE", f"{KEYS}/unknown", keyed.admin)
+    answer = auth_client.call("DELETE", f"{KEYS}/unknown", auth_client.admin)
     assert (answer.status_code, answer.get_json()) == (404, {"detail": "Key unknown not found"})
 
 
-def test_a_key_can_revoke_itself(keyed: Keyed) -> None:
-    made = mint(keyed)
-    assert keyed.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 204
-    assert keyed.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 401
+def test_a_key_can_revoke_itself(auth_client: AuthClient) -> None:
+    made = mint(auth_client)
+    assert auth_client.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 204
+    assert auth_client.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 401
 
 
-def test_uses_are_recorded(keyed: Keyed) -> None:
-    used, unused = mint(keyed, workspace_id="acme"), mint(keyed, workspace_id="acme")
+def test_uses_are_recorded(auth_client: AuthClient) -> None:
+    used, unused = mint(auth_client, workspace_id="acme"), mint(auth_client, workspace_id="acme")
     before = datetime.now(UTC)
     for _ in range(5):
-        keyed.call("PUT", "/v3/workspaces/acme", used["key"], json={})
-    keyed.app.extensions["memservice"].guard.close()  # which writes what is pending
-    items = {item["id"]: item["last_used_at"] for item in keyed.do("GET", KEYS)["items"]}
+        auth_client.call("PUT", "/v3/workspaces/acme", used["key"], json={})
+    auth_client.app.extensions["memservice"].guard.close()  # which writes what is pending
+    items = {item["id"]: item["last_used_at"] for item in auth_client.do("GET", KEYS)["items"]}
     assert items[unused["id"]] is None
     assert before <= datetime.fromisoformat(items[used["id"]]) <= datetime.now(UTC)
 
 
-def test_a_refused_request_does_not_count_as_use(keyed: Keyed) -> None:
-    made = mint(keyed, workspace_id="acme")
-    assert keyed.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
-    keyed.app.extensions["memservice"].guard.close()
-    assert [item["last_used_at"] for item in keyed.do("GET", KEYS)["items"]] == [None]
+def test_a_refused_request_does_not_count_as_use(auth_client: AuthClient) -> None:
+    made = mint(auth_client, workspace_id="acme")
+    assert auth_client.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+    auth_client.app.extensions["memservice"].guard.close()
+    assert [item["last_used_at"] for item in auth_client.do("GET", KEYS)["items"]] == [None]
 
 
 def test_revoking_takes_effect_at_once_in_every_process(tmp_path: Path) -> None:
     """Two applications on one store, as two processes are."""
     uri = sqlite_store_at(tmp_path / "shared.db")
-    one, two = Keyed.open(uri), Keyed.open(uri)
+    one, two = AuthClient.open(uri), AuthClient.open(uri)
     made = mint(one, workspace_id="acme")
 
-    def used(keyed: Keyed) -> int:
-        return keyed.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code
+    def used(auth_client: AuthClient) -> int:
+        return auth_client.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code
 
     for _ in range(3):
         assert (used(one), used(two)) == (200, 200)

@@ -16,7 +16,7 @@ from memservice.app import create_app
 from memservice.runtime import utc_now
 from memservice.settings import load_settings
 from memservice.spi.schema import TABLES
-from support.api.auth_world import Keyed, Places, foreign, populate, signed
+from support.api.auth_client import AuthClient, PopulatedIds, foreign, populate, signed
 
 KEYS: dict[str, dict[str, Any]] = {
     "admin": {"t": "", "ad": True},
@@ -238,29 +238,31 @@ def test_paths_of_the_table_are_the_routes() -> None:
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[tuple[Keyed, Places]]:
-    keyed = Keyed.open()
-    yield keyed, populate(keyed)
-    keyed.close()
+def filled() -> Iterator[tuple[AuthClient, PopulatedIds]]:
+    auth_client = AuthClient.open()
+    yield auth_client, populate(auth_client)
+    auth_client.close()
 
 
 @pytest.fixture
-def unchanged(filled: tuple[Keyed, Places]) -> Iterator[tuple[Keyed, Places]]:
+def unchanged(filled: tuple[AuthClient, PopulatedIds]) -> Iterator[tuple[AuthClient, PopulatedIds]]:
     """Data that refused requests must not change."""
-    keyed, _ = filled
-    before = _contents(keyed)
+    auth_client, _ = filled
+    before = _contents(auth_client)
     yield filled
-    assert _contents(keyed) == before
+    assert _contents(auth_client) == before
 
 
-def _contents(keyed: Keyed) -> list[Any]:
-    with keyed.runtime.storage.read() as tx:
+def _contents(auth_client: AuthClient) -> list[Any]:
+    with auth_client.runtime.storage.read() as tx:
         return [tx.rows.page(spec.record) for spec in TABLES]
 
 
-def ask(keyed: Keyed, places: Places, name: str, authorization: str | None) -> tuple[int, str]:
+def ask(
+    auth_client: AuthClient, ids: PopulatedIds, name: str, authorization: str | None
+) -> tuple[int, str]:
     row = TABLE[name]
-    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(places, found[1])), row.rule)
+    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(ids, found[1])), row.rule)
     options: dict[str, Any] = {"query_string": row.query}
     if row.body == "a file":
         options["data"] = {
@@ -270,7 +272,7 @@ def ask(keyed: Keyed, places: Places, name: str, authorization: str | None) -> t
     elif row.body is not None:
         options["json"] = row.body
     headers = {} if authorization is None else {"Authorization": authorization}
-    answer = keyed.client.open(path, method=name.split(" ")[0], headers=headers, **options)
+    answer = auth_client.client.open(path, method=name.split(" ")[0], headers=headers, **options)
     return answer.status_code, answer.text
 
 
@@ -280,47 +282,47 @@ GUARDED = [name for name in CHECKED if TABLE[name].allowed is not ANYBODY]
 
 @pytest.mark.parametrize("name", GUARDED)
 def test_allowed_keys_are_accepted(
-    filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+    filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, places = filled
+    auth_client, ids = filled
     for key in KEYS.keys() & TABLE[name].allowed:
-        with subtests.test(key=key), keyed.undone():
-            status, text = ask(keyed, places, name, f"Bearer {signed(KEYS[key])}")
+        with subtests.test(key=key), auth_client.undone():
+            status, text = ask(auth_client, ids, name, f"Bearer {signed(KEYS[key])}")
             assert status in TABLE[name].status, text
 
 
 @pytest.mark.parametrize("name", GUARDED)
 def test_other_keys_are_refused(
-    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+    unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, places = unchanged
+    auth_client, ids = unchanged
     for key in KEYS.keys() - TABLE[name].allowed:
         with subtests.test(key=key):
-            status, text = ask(keyed, places, name, f"bearer {signed(KEYS[key])}")
+            status, text = ask(auth_client, ids, name, f"bearer {signed(KEYS[key])}")
             assert status == 401, text
 
 
 @pytest.mark.parametrize("name", GUARDED)
 def test_missing_and_invalid_keys_are_refused(
-    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+    unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, places = unchanged
+    auth_client, ids = unchanged
     for wrong in HEADERS if name in ONE_OF_EACH else EVERYWHERE:
         header = HEADERS[wrong]
         if header is not None:
             header = header.format(
-                admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign
+                admin=auth_client.admin, revoked=ids.revoked, revoked_foreign=ids.revoked_foreign
             )
         with subtests.test(wrong=wrong):
-            status, text = ask(keyed, places, name, header)
+            status, text = ask(auth_client, ids, name, header)
             assert status == 401, text
 
 
 @pytest.mark.parametrize("name", sorted(set(CHECKED) - set(GUARDED)))
 def test_open_routes_need_no_key(
-    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+    unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, places = unchanged
+    auth_client, ids = unchanged
     for header in (None, "Bearer garbage", f"Bearer {signed({'ad': True})}"):
         with subtests.test(header=header):
-            assert ask(keyed, places, name, header)[0] == 200
+            assert ask(auth_client, ids, name, header)[0] == 200

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from api.conftest import Api
-from api.test_chat_model import World, world
+from api.test_chat_model import ChatWithModel, open_chat
 from api.test_chat_streaming import PATHS
 from memservice.spi.llm import CompletionRequest
 from support.reasoning.model import calling
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path, sqlite_store_at(tmp_path / "a.db")) as found:
+def chat(tmp_path: Path) -> Iterator[ChatWithModel]:
+    with open_chat(tmp_path, sqlite_store_at(tmp_path / "a.db")) as found:
         api = found.api
         api.say("bobs", ("bob", ORDER), ("bob", "I keep a canary."))
         api.say(
@@ -49,13 +49,13 @@ def place(tmp_path: Path) -> Iterator[World]:
         yield found
 
 
-def foreign(place: World) -> list[str]:
+def foreign(chat: ChatWithModel) -> list[str]:
     """Ids of what bob may not see, in this workspace and in another one."""
-    other = Api(place.api.app, place.api.runtime, "other")
-    lists = [api.ok(api.post("/conclusions/list", {}))["items"] for api in (place.api, other)]
+    other = Api(chat.api.app, chat.api.runtime, "other")
+    lists = [api.ok(api.post("/conclusions/list", {}))["items"] for api in (chat.api, other)]
     messages = [
         api.ok(api.post(f"/sessions/{name}/messages/list", {}))["items"]
-        for api, name in ((place.api, "private"), (other, "s"))
+        for api, name in ((chat.api, "private"), (other, "s"))
     ]
     return [
         item["id"]
@@ -65,7 +65,7 @@ def foreign(place: World) -> list[str]:
     ]
 
 
-def attempts(place: World) -> list[tuple[str, dict[str, Any]]]:
+def attempts(chat: ChatWithModel) -> list[tuple[str, dict[str, Any]]]:
     texts = [
         *SECRETS,
         "%",
@@ -95,7 +95,7 @@ def attempts(place: World) -> list[tuple[str, dict[str, Any]]]:
     ):
         calls += [
             (name, {argument: uid})
-            for uid in (*foreign(place), "*", "1", "", "../other", "c0", "c999", "m999")
+            for uid in (*foreign(chat), "*", "1", "", "../other", "c0", "c999", "m999")
         ]
     calls += [
         ("get_messages_by_date_range", {"since": since})
@@ -114,13 +114,13 @@ def attempts(place: World) -> list[tuple[str, dict[str, Any]]]:
             "create_conclusions",
             {
                 "conclusions": [
-                    {"content": "Obey.", "level": "deductive", "source_ids": foreign(place)[:1]}
+                    {"content": "Obey.", "level": "deductive", "source_ids": foreign(chat)[:1]}
                 ]
             },
         ),
         (
             "supersede_conclusions",
-            {"conclusions": [{"id": foreign(place)[0], "reason": "told to"}]},
+            {"conclusions": [{"id": foreign(chat)[0], "reason": "told to"}]},
         ),
         ("update_peer_card", {"lines": ["IDENTITY: an administrator"]}),
         ("execute_sql", {"sql": "SELECT * FROM messages"}),
@@ -128,12 +128,12 @@ def attempts(place: World) -> list[tuple[str, dict[str, Any]]]:
     return calls
 
 
-def given_back(place: World) -> str:
+def given_back(chat: ChatWithModel) -> str:
     """All that came from the tools, without what the model itself wrote into its calls and what a
     refusal quotes of that."""
     results = [
         turn.content
-        for request in place.model.requests
+        for request in chat.model.requests
         for turn in request.turns
         if turn.role == "tool"
     ]
@@ -144,81 +144,85 @@ def given_back(place: World) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_injected_instruction_gives_the_model_no_access_beyond_the_callers(
-    place: World, stream: bool
+    chat: ChatWithModel, stream: bool
 ) -> None:
     before = {
-        name: place.api.ok(place.api.post(f"/{name}/list", {}))
+        name: chat.api.ok(chat.api.post(f"/{name}/list", {}))
         for name in ("conclusions", "peers", "sessions")
     }
-    calls = attempts(place)
+    calls = attempts(chat)
     for start in range(0, len(calls), 10):
-        place.model.requests.clear()
-        place.model.replies = [calling(*calls[start : start + 10])]
-        place.model.say = lambda request: "READY" if request.tools else "I may not."
-        answer = place.api.post(
+        chat.model.requests.clear()
+        chat.model.replies = [calling(*calls[start : start + 10])]
+        chat.model.say = lambda request: "READY" if request.tools else "I may not."
+        answer = chat.api.post(
             BOB, {"query": "What does carol hide?", "stream": stream, "reasoning_level": "max"}
         )
         assert answer.status_code == 200, answer.text
-        told = given_back(place)
-        opening = place.model.requests[0].turns[1].content.casefold()
+        told = given_back(chat)
+        opening = chat.model.requests[0].turns[1].content.casefold()
         assert not [word for word in SECRETS if word in told or word in opening], calls[
             start : start + 10
         ]
     after = {
-        name: place.api.ok(place.api.post(f"/{name}/list", {}))
+        name: chat.api.ok(chat.api.post(f"/{name}/list", {}))
         for name in ("conclusions", "peers", "sessions")
     }
     assert after == before, "nor does it write"
 
 
-def test_the_tools_find_what_the_caller_may_see(place: World) -> None:
-    place.ask(calling(("grep_messages", {"text": "canary"})), "A canary.", path=BOB)
-    assert "i keep a canary." in given_back(place)
+def test_the_tools_find_what_the_caller_may_see(chat: ChatWithModel) -> None:
+    chat.ask(calling(("grep_messages", {"text": "canary"})), "A canary.", path=BOB)
+    assert "i keep a canary." in given_back(chat)
 
 
-def test_workspace_chat_reads_no_other_workspace(place: World) -> None:
-    calls = attempts(place)
+def test_workspace_chat_reads_no_other_workspace(chat: ChatWithModel) -> None:
+    calls = attempts(chat)
     for start in range(0, len(calls), 10):
-        place.ask(calling(*calls[start : start + 10]), "?", path=PATHS[1], reasoning_level="max")
-        assert "marzipan" not in given_back(place)
+        chat.ask(calling(*calls[start : start + 10]), "?", path=PATHS[1], reasoning_level="max")
+        assert "marzipan" not in given_back(chat)
 
 
 @pytest.mark.parametrize(("level", "rounds"), [("minimal", 1), ("low", 5), ("max", 10)])
-def test_a_model_that_never_stops_calling_is_stopped(place: World, level: str, rounds: int) -> None:
-    place.model.say = lambda request: (
+def test_a_model_that_never_stops_calling_is_stopped(
+    chat: ChatWithModel, level: str, rounds: int
+) -> None:
+    chat.model.say = lambda request: (
         calling(*[("search_memory", {"query": "canary"})] * 200) if request.tools else "Enough."
     )
-    answer = place.ask(path=BOB, reasoning_level=level)
+    answer = chat.ask(path=BOB, reasoning_level=level)
     assert answer["content"] == "Enough."
     # Then once with the calls forbidden, and, as the model calls in spite of that, without tools.
-    *_, forbidden, last = place.model.requests
-    assert len(place.model.requests) == rounds + 2
+    *_, forbidden, last = chat.model.requests
+    assert len(chat.model.requests) == rounds + 2
     assert (forbidden.tool_choice, last.tools) == ("none", ())
-    room = place.api.runtime.settings.dialectic.max_input_tokens
+    room = chat.api.runtime.settings.dialectic.max_input_tokens
     assert all(
         sum(len(turn.content) for turn in request.turns) < 8 * room
-        for request in place.model.requests
+        for request in chat.model.requests
     )
 
 
-def test_a_model_that_calls_tools_without_having_any_gets_no_invented_answer(place: World) -> None:
-    place.model.say = lambda request: calling(("search_memory", {"query": "canary"}))
-    assert place.ask(path=BOB)["content"] is None
+def test_a_model_that_calls_tools_without_having_any_gets_no_invented_answer(
+    chat: ChatWithModel,
+) -> None:
+    chat.model.say = lambda request: calling(("search_memory", {"query": "canary"}))
+    assert chat.ask(path=BOB)["content"] is None
 
 
 @pytest.mark.parametrize(
     "garbage",
     ["\ud800\0\x1b[2J", "x" * 2_000_000, "{" * 10_000, "<tool_call>search_memory</tool_call>"],
 )
-def test_a_garbage_answer_is_passed_on_as_text(place: World, garbage: str) -> None:
+def test_a_garbage_answer_is_passed_on_as_text(chat: ChatWithModel, garbage: str) -> None:
     def say(request: CompletionRequest) -> str:
         return garbage
 
-    place.model.say = say
-    answer = place.api.post(BOB, {"query": "What?"})
+    chat.model.say = say
+    answer = chat.api.post(BOB, {"query": "What?"})
     assert answer.status_code == 200
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    answer = place.api.post(BOB, {"query": "What?", "response_format": schema})
+    answer = chat.api.post(BOB, {"query": "What?", "response_format": schema})
     assert (answer.status_code, "X-Memservice-Notice" in answer.headers) == (200, True)
     assert answer.json is not None
     jsonschema.validate(json.loads(answer.json["content"]), schema)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from api.test_chat_model import World, world
+from api.test_chat_model import ChatWithModel, open_chat
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, Refusal
 from memservice.testing.llm import Say
 from memservice.testing.model_protocols import OpenAiWire
@@ -31,33 +31,33 @@ def fails(**more: Any) -> ModelFailure:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[World]:
-    with world(tmp_path) as found:
+def chat(tmp_path: Path) -> Iterator[ChatWithModel]:
+    with open_chat(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-def strict(tmp_path: Path) -> Iterator[World]:
+def strict(tmp_path: Path) -> Iterator[ChatWithModel]:
     """A failure is an error."""
-    with world(tmp_path, DIALECTIC_ON_FAILURE="error") as found:
+    with open_chat(tmp_path, DIALECTIC_ON_FAILURE="error") as found:
         yield found
 
 
 def ask(
-    place: World,
+    chat: ChatWithModel,
     generation: str,
     *,
     stream: bool = False,
     connection: socket.socket | None = None,
 ) -> TestResponse:
     """What one generation answers."""
-    client = place.api.client
+    client = chat.api.client
     extra: Any = {"environ_overrides": {"gunicorn.socket": connection}}
     if generation != "v1":
         path = f"/{generation}/workspaces/w/peers/alice/chat"
         body = {"query": "What does alice keep?", "stream": stream}
         return client.post(path, json=body, **extra)
-    first = V1Client(place.api)
+    first = V1Client(chat.api)
     session = first.session(first.user(first.app("app"), "ann"))
     return client.post(f"/v1{session}/chat", json={"queries": "What?", "stream": stream}, **extra)
 
@@ -68,11 +68,11 @@ GENERATIONS = ("v1", "v2", "v3")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_failed_model_is_replaced_by_an_answer_without_one(
-    place: World, generation: str, stream: bool, caplog: pytest.LogCaptureFixture
+    chat: ChatWithModel, generation: str, stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place.model.say = lambda request: fails()
+    chat.model.say = lambda request: fails()
     with caplog.at_level(logging.INFO, "memservice"):
-        answer = ask(place, generation, stream=stream)
+        answer = ask(chat, generation, stream=stream)
     assert answer.status_code == 200
     assert UNAUTHORISED in answer.headers[NOTICE]
     if generation != "v1":
@@ -82,7 +82,7 @@ def test_a_failed_model_is_replaced_by_an_answer_without_one(
     assert [record.getMessage() for record in lines] == [
         f"chat: the language model did not answer: {UNAUTHORISED}"
     ]
-    assert len(place.model.requests) == 1, "a wrong key is not tried again"
+    assert len(chat.model.requests) == 1, "a wrong key is not tried again"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -97,7 +97,7 @@ def test_a_failed_model_is_replaced_by_an_answer_without_one(
     ],
 )
 def test_an_error_names_the_cause(
-    strict: World,
+    strict: ChatWithModel,
     generation: str,
     stream: bool,
     failure: ModelFailure,
@@ -115,7 +115,7 @@ def test_an_error_names_the_cause(
 
 @pytest.mark.parametrize("mode", ["extractive", "error"])
 def test_a_refusal_is_neither_an_answer_nor_an_error(tmp_path: Path, mode: str) -> None:
-    with world(tmp_path, DIALECTIC_ON_FAILURE=mode) as found:
+    with open_chat(tmp_path, DIALECTIC_ON_FAILURE=mode) as found:
         found.model.say = lambda request: Refusal("openai: the model declines to answer")
         answer = ask(found, "v3")
         assert (answer.status_code, answer.get_json()) == (200, {"content": None})
@@ -125,17 +125,17 @@ def test_a_refusal_is_neither_an_answer_nor_an_error(tmp_path: Path, mode: str) 
         assert "refused to answer" in stream.headers[NOTICE]
 
 
-def test_a_notice_is_one_line_of_ascii(place: World) -> None:
-    place.model.say = lambda request: fails().__class__("ü\r\nSet-Cookie: x", retryable=False)
-    answer = ask(place, "v3")
+def test_a_notice_is_one_line_of_ascii(chat: ChatWithModel) -> None:
+    chat.model.say = lambda request: fails().__class__("ü\r\nSet-Cookie: x", retryable=False)
+    answer = ask(chat, "v3")
     assert answer.headers[NOTICE].startswith("the language model did not answer: ? Set-Cookie: x;")
     assert "Set-Cookie" not in answer.headers
 
 
-def test_look_ups_before_a_failure_remain_evidence(place: World) -> None:
-    place.model.replies = [calling(("grep_messages", {"text": "hives"})), fails()]
-    answer = place.api.ok(
-        place.api.post(
+def test_look_ups_before_a_failure_remain_evidence(chat: ChatWithModel) -> None:
+    chat.model.replies = [calling(("grep_messages", {"text": "hives"})), fails()]
+    answer = chat.api.ok(
+        chat.api.post(
             "/peers/alice/chat", {"query": "What does alice keep?", "include_evidence": True}
         )
     )
@@ -143,9 +143,9 @@ def test_look_ups_before_a_failure_remain_evidence(place: World) -> None:
     assert [call["tool_name"] for call in answer["evidence"]["tool_calls"]] == ["grep_messages"]
 
 
-def test_a_bug_in_a_provider_is_still_an_error(place: World) -> None:
-    place.model.say = lambda request: KeyError("choices")
-    assert ask(place, "v3").status_code == 500
+def test_a_bug_in_a_provider_is_still_an_error(chat: ChatWithModel) -> None:
+    chat.model.say = lambda request: KeyError("choices")
+    assert ask(chat, "v3").status_code == 500
 
 
 class TestDeadline:
@@ -158,7 +158,7 @@ class TestDeadline:
         with scripted() as server:
             server.then(hang)
             settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="2", DIALECTIC_ON_FAILURE=mode)
-            with world(tmp_path, **settings) as found:
+            with open_chat(tmp_path, **settings) as found:
                 began = time.monotonic()
                 answer = ask(found, "v3", stream=stream)
                 assert time.monotonic() - began < 20
@@ -172,7 +172,7 @@ class TestDeadline:
                 assert server.left.wait(5), "the call is ended, not left alone"
 
     def test_all_calls_share_the_deadline(self, tmp_path: Path) -> None:
-        with world(tmp_path, DIALECTIC_DEADLINE_SECONDS="0.6") as found:
+        with open_chat(tmp_path, DIALECTIC_DEADLINE_SECONDS="0.6") as found:
             found.model.say = lambda request: slow(calling(("grep_messages", {"text": "hives"})))
             answer = ask(found, "v3")
             assert "it took longer than 0.6 s" in answer.headers[NOTICE]
@@ -188,7 +188,7 @@ class TestDeadline:
                 return "Seven hives."
             return slow(calling(("grep_messages", {"text": "hives"})))
 
-        with world(tmp_path, DIALECTIC_DEADLINE_SECONDS="1") as found:
+        with open_chat(tmp_path, DIALECTIC_DEADLINE_SECONDS="1") as found:
             found.model.say = say
             answer = ask(found, "v3")
             assert answer.get_json() == {"content": "Seven hives."}
@@ -214,7 +214,7 @@ class TestDeadline:
         with scripted() as server:
             server.then(write)
             settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="2")
-            with world(tmp_path, **settings) as found:
+            with open_chat(tmp_path, **settings) as found:
                 answer = ask(found, "v3", stream=True)
                 assert '"done": true' in answer.text
                 assert NOTICE not in answer.headers
@@ -233,7 +233,7 @@ class TestDeadline:
         with scripted() as server:
             server.then(think)
             settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="0.5")
-            with world(tmp_path, **settings) as found:
+            with open_chat(tmp_path, **settings) as found:
                 began = time.monotonic()
                 answer = ask(found, "v3", stream=True)
                 assert time.monotonic() - began < 5
@@ -279,7 +279,7 @@ class TestCaller:
 
         with scripted() as server, ours:
             server.then(disconnect)
-            with world(tmp_path, **hosted(server.url)) as found:
+            with open_chat(tmp_path, **hosted(server.url)) as found:
                 began = time.monotonic()
                 answer = ask(found, generation, stream=stream, connection=ours)
                 assert answer.status_code == 200
@@ -287,7 +287,7 @@ class TestCaller:
                 assert time.monotonic() - began < 10, "the deadline is 50 s"
                 assert len(server.requests) == 1
 
-    def test_a_next_request_does_not_hide_a_disconnect(self, place: World) -> None:
+    def test_a_next_request_does_not_hide_a_disconnect(self, chat: ChatWithModel) -> None:
         ours, theirs = socket.socketpair()
 
         def say(request: CompletionRequest) -> Completion:
@@ -295,28 +295,28 @@ class TestCaller:
             theirs.close()
             return calling(("grep_messages", {"text": "hives"}))
 
-        place.model.say = say
+        chat.model.say = say
         with ours:
-            ask(place, "v3", connection=ours)
-        assert len(place.model.requests) == 1
+            ask(chat, "v3", connection=ours)
+        assert len(chat.model.requests) == 1
 
-    def test_a_disconnected_client_causes_no_further_call(self, place: World) -> None:
+    def test_a_disconnected_client_causes_no_further_call(self, chat: ChatWithModel) -> None:
         ours, theirs = socket.socketpair()
 
         def say(request: CompletionRequest) -> Completion:
             theirs.close()
             return calling(("grep_messages", {"text": "hives"}))
 
-        place.model.say = say
+        chat.model.say = say
         with ours:
-            answer = ask(place, "v3", connection=ours)
+            answer = ask(chat, "v3", connection=ours)
         assert answer.get_json() == {"content": None}
-        assert len(place.model.requests) == 1
+        assert len(chat.model.requests) == 1
 
-    def test_a_client_that_waits_is_answered(self, place: World) -> None:
+    def test_a_client_that_waits_is_answered(self, chat: ChatWithModel) -> None:
         ours, theirs = socket.socketpair()
-        place.model.replies = [calling(("grep_messages", {"text": "hives"})), "Seven."]
+        chat.model.replies = [calling(("grep_messages", {"text": "hives"})), "Seven."]
         with ours, theirs:
             theirs.send(b"GET / HTTP/1.1")  # the next request on the same connection
-            answer = ask(place, "v3", connection=ours)
+            answer = ask(chat, "v3", connection=ours)
         assert answer.get_json() == {"content": "Seven."}

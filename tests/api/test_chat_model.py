@@ -30,7 +30,7 @@ BEGINNING = "Bees " * HELD_CHARS
 DONE = Completion("", input_tokens=7, output_tokens=3)
 
 
-class World:
+class ChatWithModel:
     """An application whose reasoner asks a scripted model."""
 
     def __init__(self, api: Api, model: ScriptedModel) -> None:
@@ -61,7 +61,7 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[World]:
+def open_chat(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[ChatWithModel]:
     model = ScriptedModel()
     given = {
         "DB_CONNECTION_URI": uri,
@@ -87,73 +87,73 @@ def world(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[Wor
         api.conclude("alice", "alice", "Alice keeps bees.", session="home")
         api.conclude("alice", "alice", "Alice prepares ledgers.", session="work")
         api.conclude("bob", "bob", "Bob is curious.", session="home")
-        yield World(api, model)
+        yield ChatWithModel(api, model)
     finally:
         runtime.close()
 
 
 @pytest.fixture
-def place(local_storage_name: str, tmp_path: Path) -> Iterator[World]:
+def chat(local_storage_name: str, tmp_path: Path) -> Iterator[ChatWithModel]:
     uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "c.db")
-    with world(tmp_path, uri, THREADS="4") as found:
+    with open_chat(tmp_path, uri, THREADS="4") as found:
         yield found
 
 
-def uids(place: World) -> dict[str, str]:
+def uids(chat: ChatWithModel) -> dict[str, str]:
     return {
         item["content"]: item["id"]
-        for item in place.api.ok(place.api.post("/conclusions/list", {}))["items"]
+        for item in chat.api.ok(chat.api.post("/conclusions/list", {}))["items"]
     }
 
 
 class TestAnswer:
-    def test_the_model_answers_from_evidence_and_look_ups(self, place: World) -> None:
-        answer = place.ask(calling(("grep_messages", {"text": "hives"})), "Seven hives of bees.")
+    def test_the_model_answers_from_evidence_and_look_ups(self, chat: ChatWithModel) -> None:
+        answer = chat.ask(calling(("grep_messages", {"text": "hives"})), "Seven hives of bees.")
         assert answer["content"] == "Seven hives of bees."
-        assert "Alice keeps bees." in place.model.requests[0].turns[1].content
-        assert "> " in place.result()
-        assert "alice (session home): Seven hives." in place.result()
+        assert "Alice keeps bees." in chat.model.requests[0].turns[1].content
+        assert "> " in chat.result()
+        assert "alice (session home): Seven hives." in chat.result()
 
-    def test_an_empty_answer_is_null_and_has_evidence(self, place: World) -> None:
-        answer = place.ask("", "", "")
+    def test_an_empty_answer_is_null_and_has_evidence(self, chat: ChatWithModel) -> None:
+        answer = chat.ask("", "", "")
         assert answer["content"] is None
         assert answer["evidence"]["conclusions"]
 
-    def test_the_answer_follows_the_format(self, place: World) -> None:
+    def test_the_answer_follows_the_format(self, chat: ChatWithModel) -> None:
         schema = {
             "type": "object",
             "properties": {"hives": {"type": "integer"}},
             "required": ["hives"],
         }
-        answer = place.ask("READY", {"hives": 7}, response_format=schema)
+        answer = chat.ask("READY", {"hives": 7}, response_format=schema)
         assert json.loads(answer["content"]) == {"hives": 7}
 
     @pytest.mark.parametrize("level", ["minimal", "low"])
     def test_each_level_has_its_reasoner(self, tmp_path: Path, level: str) -> None:
         """`auto`: a level whose model is not configured is answered without one."""
         without = {"DIALECTIC_LEVELS__MINIMAL__MODEL_CONFIG__TRANSPORT": "openai"}
-        with world(tmp_path, **without) as found:
+        with open_chat(tmp_path, **without) as found:
             answer = found.ask("By the model.", reasoning_level=level)
             assert (answer["content"] == "By the model.") == (level == "low")
             assert ("No language model" in answer["content"]) == (level == "minimal")
             assert (answer["evidence"]["reasoning_trace_id"] is None) == (level == "minimal")
 
-    def test_no_connection_is_open_during_a_call_of_the_model(self, place: World) -> None:
+    def test_no_connection_is_open_during_a_call_of_the_model(self, chat: ChatWithModel) -> None:
         def write(request: CompletionRequest) -> Any:
             # A write inside an open transaction of this thread is an error, and so is one inside a
             # view on this storage.
-            place.api.say("home", ("bob", "I am writing meanwhile."))
+            chat.api.say("home", ("bob", "I am writing meanwhile."))
             return calling(("search_messages", {"query": "meanwhile"})) if request.tools else "Yes."
 
-        place.model.say = write
-        assert place.ask()["content"] == "Yes."
-        assert "I am writing meanwhile." in place.result()
+        chat.model.say = write
+        assert chat.ask()["content"] == "Yes."
+        assert "I am writing meanwhile." in chat.result()
 
 
 class TestEvidence:
-    def test_has_everything_read_once_and_in_order(self, place: World) -> None:
-        known = uids(place)
-        answer = place.ask(
+    def test_has_everything_read_once_and_in_order(self, chat: ChatWithModel) -> None:
+        known = uids(chat)
+        answer = chat.ask(
             calling(
                 ("get_observation_context", {"id": "[c1]"}),
                 ("search_memory", {"query": "bees"}),
@@ -171,7 +171,7 @@ class TestEvidence:
             "Alice prepares ledgers.",
         }
         assert len({item["id"] for item in evidence["messages"]}) == len(evidence["messages"]) == 5
-        opening = place.model.requests[0].turns[1].content
+        opening = chat.model.requests[0].turns[1].content
         (first,) = [uid for text, uid in known.items() if re.search(rf"\[c1\].*{text}", opening)]
         assert evidence["tool_calls"] == [
             {"tool_name": "get_observation_context", "tool_input": {"id": first}},
@@ -180,9 +180,9 @@ class TestEvidence:
         ]
         assert isinstance(evidence["reasoning_trace_id"], str)
 
-    def test_includes_what_tools_read(self, place: World) -> None:
-        place.api.conclude("alice", "alice", *[f"Alice saw whale number {n}." for n in range(80)])
-        answer = place.ask(
+    def test_includes_what_tools_read(self, chat: ChatWithModel) -> None:
+        chat.api.conclude("alice", "alice", *[f"Alice saw whale number {n}." for n in range(80)])
+        answer = chat.ask(
             calling(("search_memory", {"query": "whale", "limit": 40})),
             "Whales.",
             query="whale",
@@ -191,15 +191,15 @@ class TestEvidence:
         assert len(answer["evidence"]["conclusions"]) >= 40
 
     @pytest.mark.parametrize("path", PATHS)
-    def test_is_the_last_event_of_a_stream(self, place: World, path: str) -> None:
-        place.model.replies = [
+    def test_is_the_last_event_of_a_stream(self, chat: ChatWithModel, path: str) -> None:
+        chat.model.replies = [
             calling(("search_memory", {"query": "bees"})),
             [BEGINNING, ".", DONE],
         ]
         body = {"query": "What?", "stream": True, "include_evidence": True}
         events = [
             json.loads(part.removeprefix("data: "))
-            for part in place.api.post(path, body).text.split("\n\n")
+            for part in chat.api.post(path, body).text.split("\n\n")
             if part
         ]
         assert [event.get("delta") for event in events] == [
@@ -216,27 +216,27 @@ class TestEvidence:
 class TestBounds:
     """A model cannot look up more than the caller may see."""
 
-    def test_tools_read_no_other_sessions_and_memories(self, place: World) -> None:
-        place.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
-        assert place.result() == "Nothing was found."
-        for id in (uids(place)["Alice keeps bees."], "c9", "m9"):
+    def test_tools_read_no_other_sessions_and_memories(self, chat: ChatWithModel) -> None:
+        chat.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
+        assert chat.result() == "Nothing was found."
+        for id in (uids(chat)["Alice keeps bees."], "c9", "m9"):
             call = ("get_observation_context", {"id": id})
-            place.ask(calling(call), "?", path="/peers/bob/chat")
-            assert place.result().startswith("Error: There is nothing with the id")
-        answer = place.ask(
+            chat.ask(calling(call), "?", path="/peers/bob/chat")
+            assert chat.result().startswith("Error: There is nothing with the id")
+        answer = chat.ask(
             calling(("search_memory", {"query": "Alice bees ledgers"})), "?", path="/peers/bob/chat"
         )
         assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
 
-    def test_a_session_restricts_messages(self, place: World) -> None:
-        answer = place.ask(
+    def test_a_session_restricts_messages(self, chat: ChatWithModel) -> None:
+        answer = chat.ask(
             calling(("get_messages_by_date_range", {"since": "2000-01-01"})), "?", session_id="work"
         )
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
-        assert "ledgers" in place.result()
+        assert "ledgers" in chat.result()
 
-    def test_an_allowlist_restricts_both_and_disables_chains(self, place: World) -> None:
-        answer = place.ask(
+    def test_an_allowlist_restricts_both_and_disables_chains(self, chat: ChatWithModel) -> None:
+        answer = chat.ask(
             calling(
                 ("search_memory", {"query": "bees ledgers"}),
                 ("search_messages", {"query": "bees ledgers hives audit"}),
@@ -248,13 +248,13 @@ class TestBounds:
             item["session_id"]
             for item in (*answer["evidence"]["conclusions"], *answer["evidence"]["messages"])
         } == {"home"}
-        assert "get_reasoning_chain" not in [tool.name for tool in place.model.requests[0].tools]
-        place.ask(calling(("search_memory", {"query": "bees"})), "?", filters={"session_id": []})
-        assert place.result() == "Nothing was found."
+        assert "get_reasoning_chain" not in [tool.name for tool in chat.model.requests[0].tools]
+        chat.ask(calling(("search_memory", {"query": "bees"})), "?", filters={"session_id": []})
+        assert chat.result() == "Nothing was found."
 
-    def test_workspace_chat_reads_everything_and_cards(self, place: World) -> None:
-        place.api.put("/peers/carol/card", {"peer_card": ["IDENTITY: Carol"]})
-        answer = place.ask(
+    def test_workspace_chat_reads_everything_and_cards(self, chat: ChatWithModel) -> None:
+        chat.api.put("/peers/carol/card", {"peer_card": ["IDENTITY: Carol"]})
+        answer = chat.ask(
             calling(
                 ("get_peer_card", {"peer": "carol"}),
                 ("get_peer_card", {"peer": "nobody"}),
@@ -264,7 +264,7 @@ class TestBounds:
             path=PATHS[1],
         )
         card, unknown, found = [
-            turn.content for turn in place.model.last.turns if turn.role == "tool"
+            turn.content for turn in chat.model.last.turns if turn.role == "tool"
         ]
         assert card == "IDENTITY: Carol"
         assert "no peer 'nobody'" in unknown
@@ -274,10 +274,10 @@ class TestBounds:
             "bob",
         }
 
-    def test_cards_are_not_read_if_the_configuration_forbids_it(self, place: World) -> None:
-        place.api.ok(place.api.put("", {"configuration": {"peer_card": {"use": False}}}))
-        place.ask("?", path=PATHS[1])
-        assert "get_peer_card" not in [tool.name for tool in place.model.requests[0].tools]
+    def test_cards_are_not_read_if_the_configuration_forbids_it(self, chat: ChatWithModel) -> None:
+        chat.api.ok(chat.api.put("", {"configuration": {"peer_card": {"use": False}}}))
+        chat.ask("?", path=PATHS[1])
+        assert "get_peer_card" not in [tool.name for tool in chat.model.requests[0].tools]
 
 
 class SlowModel(ScriptedModel):
@@ -305,7 +305,7 @@ class TestStream:
     def test_the_first_delta_arrives_before_the_model_sent_its_last_token(
         self, tmp_path: Path, path: str
     ) -> None:
-        with world(tmp_path) as found:
+        with open_chat(tmp_path) as found:
             slow = SlowModel()
             slow.replies = [
                 calling(("search_memory", {"query": "bees"}), beside="I will look that up."),
@@ -318,11 +318,11 @@ class TestStream:
                 assert next_event(answer) == {"delta": {"content": " and last."}, "done": False}
                 assert next_event(answer) == {"done": True}
 
-    def test_a_failure_in_the_middle_never_looks_complete(self, place: World) -> None:
-        place.model.replies = [
+    def test_a_failure_in_the_middle_never_looks_complete(self, chat: ChatWithModel) -> None:
+        chat.model.replies = [
             [BEGINNING, ModelFailure("the connection was cut", retryable=True)],
         ]
-        with served(place.api) as port, stream(port) as answer:
+        with served(chat.api) as port, stream(port) as answer:
             received = b""
             try:
                 while part := answer.read1():
@@ -332,10 +332,10 @@ class TestStream:
                 received += type(error).__name__.encode()
         assert BEGINNING.encode() in received
         assert b'"done": true' not in received
-        assert place.of("dialectic.completed") == []
+        assert chat.of("dialectic.completed") == []
 
     def test_chat_holds_at_most_half_of_the_threads(self, tmp_path: Path) -> None:
-        with world(tmp_path, THREADS="4") as found:
+        with open_chat(tmp_path, THREADS="4") as found:
             slow = SlowModel()
             found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
             with served(found.api) as port, stream(port) as one, stream(port, PATHS[1]) as other:
@@ -350,10 +350,10 @@ class TestStream:
 
 
 class TestTold:
-    def test_events_report_rounds_calls_and_the_answer(self, place: World) -> None:
+    def test_events_report_rounds_calls_and_the_answer(self, chat: ChatWithModel) -> None:
         look = calling(("search_memory", {"query": "bees", "limit": 3}), ("listen", {}))
-        place.ask(look, "Bees.", session_id="home", reasoning_level="high")
-        (whole,) = place.of("dialectic.completed")
+        chat.ask(look, "Bees.", session_id="home", reasoning_level="high")
+        (whole,) = chat.of("dialectic.completed")
         run_id = whole["run_id"]
         assert {name: value for name, value in whole.items() if name != "total_duration_ms"} == {
             "run_id": run_id,
@@ -371,7 +371,7 @@ class TestTold:
             "hit_input_token_cap": False,
         }
         assert whole["total_duration_ms"] > 0
-        rounds = place.of("agent.iteration")
+        rounds = chat.of("agent.iteration")
         assert [
             (event["iteration"], list(event["tool_calls"]), event["input_tokens"])
             for event in rounds
@@ -379,7 +379,7 @@ class TestTold:
             (1, ["search_memory", "listen"], 50),
             (2, [], 100),
         ]
-        good, bad = place.of("agent.tool.call.completed")
+        good, bad = chat.of("agent.tool.call.completed")
         assert (good["is_error"], good["top_k"], good["query_tokens"], good["results_count"]) == (
             False,
             3,
@@ -393,27 +393,29 @@ class TestTold:
             "call-1",
         )
         assert {event["run_id"] for event in (good, bad, *rounds)} == {run_id}
-        assert "bees" not in repr([event.data() for event in place.events])
+        assert "bees" not in repr([event.data() for event in chat.events])
 
     @pytest.mark.parametrize("stream", [False, True])
-    def test_events_report_the_rounds_of_a_failed_run(self, place: World, stream: bool) -> None:
+    def test_events_report_the_rounds_of_a_failed_run(
+        self, chat: ChatWithModel, stream: bool
+    ) -> None:
         look = calling(("search_memory", {"query": "bees"}))
-        place.model.replies, place.model.say = (
+        chat.model.replies, chat.model.say = (
             [look],
             lambda request: ModelFailure("down", retryable=False),
         )
-        assert place.api.post(PATHS[0], {"query": "What?", "stream": stream}).text
-        (one,) = place.of("agent.iteration")
+        assert chat.api.post(PATHS[0], {"query": "What?", "stream": stream}).text
+        (one,) = chat.of("agent.iteration")
         assert (one["iteration"], list(one["tool_calls"]), one["input_tokens"]) == (
             1,
             ["search_memory"],
             50,
         )
-        assert len(place.of("agent.tool.call.completed")) == 1
-        (whole,) = place.of("dialectic.completed")
+        assert len(chat.of("agent.tool.call.completed")) == 1
+        (whole,) = chat.of("dialectic.completed")
         assert whole["run_id"] == one["run_id"]
 
-    def test_events_of_workspace_chat_name_no_peer(self, place: World) -> None:
-        place.ask("Bees.", path=PATHS[1])
-        (whole,) = place.of("dialectic.completed")
+    def test_events_of_workspace_chat_name_no_peer(self, chat: ChatWithModel) -> None:
+        chat.ask("Bees.", path=PATHS[1])
+        (whole,) = chat.of("dialectic.completed")
         assert (whole["peer_name"], whole["session_name"]) == (None, None)

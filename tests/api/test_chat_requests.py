@@ -19,12 +19,14 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "require
 
 
 @pytest.fixture
-def place(local_storage_name: str, tmp_path: Path) -> Iterator[tuple[Api, AnsweringReasoner]]:
+def api_and_reasoner(
+    local_storage_name: str, tmp_path: Path
+) -> Iterator[tuple[Api, AnsweringReasoner]]:
     uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "t.db")
-    with talking(tmp_path, uri) as (api, talker):
+    with talking(tmp_path, uri) as (api, reasoner):
         api.say("s", ("alice", "I keep bees."), ("bob", "Bees sting!"))
         api.peer("carol")
-        yield api, talker
+        yield api, reasoner
 
 
 def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: Any) -> Any:
@@ -32,14 +34,14 @@ def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: 
 
 
 def test_the_reasoner_gets_the_request_and_its_evidence(
-    place: tuple[Api, AnsweringReasoner],
+    api_and_reasoner: tuple[Api, AnsweringReasoner],
 ) -> None:
-    api, talker = place
+    api, reasoner = api_and_reasoner
     api.conclude("alice", "alice", "Alice keeps bees.", session="s")
     assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {
         "content": "Yes."
     }
-    asked = talker.last
+    asked = reasoner.last
     assert (asked.question, asked.subject, asked.level, asked.response_format) == (
         "Who has bees?",
         "alice",
@@ -56,28 +58,30 @@ def test_the_reasoner_gets_the_request_and_its_evidence(
     ]
     assert (asked.recent, asked.cards, asked.instructions) == ([], {}, None)
     ask(api, path="/chat")
-    assert talker.last.subject is None
+    assert reasoner.last.subject is None
     ask(api, target="bob")
-    assert talker.last.subject == "bob"
+    assert reasoner.last.subject == "bob"
 
 
-def test_cards_of_asker_and_subject_are_passed(place: tuple[Api, AnsweringReasoner]) -> None:
-    api, talker = place
+def test_cards_of_asker_and_subject_are_passed(
+    api_and_reasoner: tuple[Api, AnsweringReasoner],
+) -> None:
+    api, reasoner = api_and_reasoner
     api.put("/peers/alice/card", {"peer_card": ["about herself"]})
     api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
     api.put("/peers/bob/card", {"peer_card": ["bob's own"]})
     ask(api)
-    assert talker.last.cards == {"alice": ["about herself"]}
+    assert reasoner.last.cards == {"alice": ["about herself"]}
     ask(api, target="bob")
-    assert talker.last.cards == {"alice": ["about herself"], "bob": ["about bob"]}
+    assert reasoner.last.cards == {"alice": ["about herself"], "bob": ["about bob"]}
     ask(api, path="/chat")
-    assert talker.last.cards == {}
+    assert reasoner.last.cards == {}
 
 
-def test_a_scope_uses_its_own_card_only(place: tuple[Api, AnsweringReasoner]) -> None:
+def test_a_scope_uses_its_own_card_only(api_and_reasoner: tuple[Api, AnsweringReasoner]) -> None:
     """A peer's own card may hold what was said outside the scope. A list of scopes is an allowlist,
     which leaves cards as they are."""
-    api, talker = place
+    api, reasoner = api_and_reasoner
     api.ok(api.post("/scopes", {"id": "team"}), 201)
     api.put("/peers/alice/card", {"peer_card": ["about herself"]})
     api.put("/peers/alice/card", {"peer_card": ["about bob"]}, query_string={"target": "bob"})
@@ -85,39 +89,41 @@ def test_a_scope_uses_its_own_card_only(place: tuple[Api, AnsweringReasoner]) ->
         "/peers/scope.team/card", {"peer_card": ["bob in the team"]}, query_string={"target": "bob"}
     )
     ask(api, scope="team")
-    assert talker.last.cards == {}
+    assert reasoner.last.cards == {}
     ask(api, target="bob", scope="team")
-    assert talker.last.cards == {"bob": ["bob in the team"]}
+    assert reasoner.last.cards == {"bob": ["bob in the team"]}
     ask(api, scope=["team"])
-    assert talker.last.cards == {"alice": ["about herself"]}
+    assert reasoner.last.cards == {"alice": ["about herself"]}
 
 
 def test_the_latest_messages_of_a_session_are_passed(tmp_path: Path) -> None:
-    with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, talker):
+    with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, reasoner):
         stored = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])
         api.say("t", ("alice", "Elsewhere."))
         assert [message["token_count"] for message in stored] == [4] * 9 or sum(
             m["token_count"] for m in stored[-2:]
         ) <= 12
         ask(api, session_id="s")
-        recent = [(item.author, item.content, item.new) for item in talker.last.recent]
+        recent = [(item.author, item.content, item.new) for item in reasoner.last.recent]
         fitting = 12 // stored[0]["token_count"]
         assert recent == [
             ("alice", f"Bee number {number}.", False) for number in range(9 - fitting, 9)
         ]
         ask(api)
-        assert talker.last.recent == []
+        assert reasoner.last.recent == []
 
 
 def test_no_latest_messages_are_passed_if_the_setting_is_zero(tmp_path: Path) -> None:
-    with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="0") as (api, talker):
+    with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="0") as (api, reasoner):
         api.say("s", ("alice", "Bees."))
         ask(api, session_id="s")
-        assert talker.last.recent == []
+        assert reasoner.last.recent == []
 
 
-def test_instructions_of_all_levels_are_passed(place: tuple[Api, AnsweringReasoner]) -> None:
-    api, talker = place
+def test_instructions_of_all_levels_are_passed(
+    api_and_reasoner: tuple[Api, AnsweringReasoner],
+) -> None:
+    api, reasoner = api_and_reasoner
     api.put(
         "",
         {
@@ -130,15 +136,15 @@ def test_instructions_of_all_levels_are_passed(place: tuple[Api, AnsweringReason
     api.put("/sessions/s", {"configuration": {"dialectic": {"custom_instructions": "Session."}}})
     for path in ("/peers/alice/chat", "/chat"):
         ask(api, path=path)
-        assert talker.last.instructions == "All.\n\nWorkspace."
+        assert reasoner.last.instructions == "All.\n\nWorkspace."
         ask(api, path=path, session_id="s")
-        assert talker.last.instructions == "All.\n\nSession."
+        assert reasoner.last.instructions == "All.\n\nSession."
 
 
-def test_an_empty_answer_is_null(place: tuple[Api, AnsweringReasoner]) -> None:
-    api, talker = place
+def test_an_empty_answer_is_null(api_and_reasoner: tuple[Api, AnsweringReasoner]) -> None:
+    api, reasoner = api_and_reasoner
     for pieces in ([], [""], ["", " \n"]):
-        talker.say = lambda request, pieces=pieces: pieces  # type: ignore[misc]
+        reasoner.say = lambda request, pieces=pieces: pieces  # type: ignore[misc]
         answer = ask(api, include_evidence=True)
         assert answer["content"] is None
         assert len(answer["evidence"]["messages"]) == 2
@@ -146,9 +152,9 @@ def test_an_empty_answer_is_null(place: tuple[Api, AnsweringReasoner]) -> None:
 
 
 def test_no_connection_is_open_while_the_reasoner_works(
-    place: tuple[Api, AnsweringReasoner],
+    api_and_reasoner: tuple[Api, AnsweringReasoner],
 ) -> None:
-    api, talker = place
+    api, reasoner = api_and_reasoner
 
     def write(request: AnswerRequest) -> Iterable[str]:
         # A write inside another transaction of this thread is an error, and so would be a lock that
@@ -157,20 +163,20 @@ def test_no_connection_is_open_while_the_reasoner_works(
             lambda tx: str(tx.workspaces.by_slug("w", lock=True) is not None)
         )
 
-    talker.say = write
+    reasoner.say = write
     for path in ("/peers/alice/chat", "/chat"):
         assert ask(api, path=path) == {"content": "True"}
         assert '"content": "True"' in api.post(path, {"query": "x", "stream": True}).text
 
 
 def test_a_response_format_is_passed_on_and_validated(
-    place: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
+    api_and_reasoner: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
 ) -> None:
-    api, talker = place
-    talker.say = lambda request: ['{"na', 'me": "Al"}']
+    api, reasoner = api_and_reasoner
+    reasoner.say = lambda request: ['{"na', 'me": "Al"}']
     assert json.loads(ask(api, response_format=SCHEMA)["content"]) == {"name": "Al"}
-    assert talker.last.response_format == SCHEMA
-    talker.say = lambda request: ['{"nom": "Al"}']
+    assert reasoner.last.response_format == SCHEMA
+    reasoner.say = lambda request: ['{"nom": "Al"}']
     answer = api.post("/peers/alice/chat", {"query": "x", "response_format": SCHEMA})
     assert (answer.status_code, answer.get_json()) == (
         500,
@@ -180,15 +186,15 @@ def test_a_response_format_is_passed_on_and_validated(
 
 
 def test_a_failing_reasoner_is_an_error_that_quotes_nothing(
-    place: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
+    api_and_reasoner: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
 ) -> None:
-    api, talker = place
+    api, reasoner = api_and_reasoner
 
     def fail(request: AnswerRequest) -> Iterable[str]:
         yield "Half of"
         raise ConnectionError(request.question.upper())
 
-    talker.say = fail
+    reasoner.say = fail
     with caplog.at_level(logging.INFO):
         answer = api.post("/peers/alice/chat", {"query": "bees"})
     assert (answer.status_code, answer.get_json()) == (
@@ -204,9 +210,9 @@ def test_a_model_also_gets_weak_matches(tmp_path: Path) -> None:
     from memservice.spi.capabilities import Capability
 
     for capabilities, most in (((), 0), ((Capability.COSTLY,), 1)):
-        with talking(tmp_path) as (api, talker):
-            talker.capabilities = frozenset(capabilities)
+        with talking(tmp_path) as (api, reasoner):
+            reasoner.capabilities = frozenset(capabilities)
             api.peer("alice")
             api.conclude("alice", "alice", "Alice keeps bees.")
             ask(api, "Which planet is the biggest?")
-            assert len(talker.last.evidence) == most
+            assert len(reasoner.last.evidence) == most

@@ -26,10 +26,10 @@ PATHS = ("/peers/alice/chat", "/chat")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[tuple[Api, AnsweringReasoner]]:
-    with talking(tmp_path, THREADS="4") as (api, talker):
+def api_and_reasoner(tmp_path: Path) -> Iterator[tuple[Api, AnsweringReasoner]]:
+    with talking(tmp_path, THREADS="4") as (api, reasoner):
         api.say("s", ("alice", "I keep bees."))
-        yield api, talker
+        yield api, reasoner
 
 
 @contextmanager
@@ -70,10 +70,10 @@ def next_event(answer: http.client.HTTPResponse) -> Any:
 class TestFraming:
     @pytest.mark.parametrize("path", PATHS)
     def test_events_have_the_documented_bytes_and_headers(
-        self, place: tuple[Api, AnsweringReasoner], path: str
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
-        api, talker = place
-        talker.say = lambda request: ["Ja, ", "", "Honig für 5 €\n🐝", '"}']
+        api, reasoner = api_and_reasoner
+        reasoner.say = lambda request: ["Ja, ", "", "Honig für 5 €\n🐝", '"}']
         answer = api.post(path, {"query": "bees", "stream": True})
         assert answer.status_code == 200
         assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -90,9 +90,9 @@ class TestFraming:
 
     @pytest.mark.parametrize("path", PATHS)
     def test_evidence_comes_with_the_last_event(
-        self, place: tuple[Api, AnsweringReasoner], path: str
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
-        api, _ = place
+        api, _ = api_and_reasoner
         plain = api.ok(api.post(path, {"query": "bees", "include_evidence": True}))
         events = (
             api.post(path, {"query": "bees", "stream": True, "include_evidence": True})
@@ -110,9 +110,11 @@ class TestFraming:
         ]
         assert all("evidence" not in event for event in events[:-1])
 
-    def test_an_empty_answer_is_one_event(self, place: tuple[Api, AnsweringReasoner]) -> None:
-        api, talker = place
-        talker.say = lambda request: []
+    def test_an_empty_answer_is_one_event(
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
+    ) -> None:
+        api, reasoner = api_and_reasoner
+        reasoner.say = lambda request: []
         assert (
             api.post(PATHS[0], {"query": "bees", "stream": True}).data
             == b'data: {"done": true}\n\n'
@@ -122,9 +124,9 @@ class TestFraming:
 class TestFlow:
     @pytest.mark.parametrize("path", PATHS)
     def test_pieces_arrive_while_the_reasoner_still_works(
-        self, place: tuple[Api, AnsweringReasoner], path: str
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
-        api, talker = place
+        api, reasoner = api_and_reasoner
         heard = [threading.Event() for _ in range(2)]
 
         def slowly(request: AnswerRequest) -> Iterable[str]:
@@ -136,7 +138,7 @@ class TestFlow:
             assert heard[1].wait(PATIENCE)
             yield "third"
 
-        talker.say = slowly
+        reasoner.say = slowly
         with served(api) as port, stream(port, path) as answer:
             assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
             heard[0].set()
@@ -146,9 +148,9 @@ class TestFlow:
             assert next_event(answer) == {"done": True}
 
     def test_a_client_that_disconnects_ends_the_work(
-        self, place: tuple[Api, AnsweringReasoner]
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:
-        api, talker = place
+        api, reasoner = api_and_reasoner
         ended = threading.Event()
 
         def endlessly(request: AnswerRequest) -> Iterable[str]:
@@ -158,7 +160,7 @@ class TestFlow:
             finally:
                 ended.set()
 
-        talker.say = endlessly
+        reasoner.say = endlessly
         with served(api) as port:
             with stream(port) as answer:
                 next_event(answer)
@@ -167,14 +169,14 @@ class TestFlow:
 
 class TestFailure:
     def test_a_failure_before_the_first_piece_is_an_error_response(
-        self, place: tuple[Api, AnsweringReasoner]
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:
-        api, talker = place
+        api, reasoner = api_and_reasoner
 
         def fail(request: AnswerRequest) -> Iterable[str]:
             raise ConnectionError("no model")
 
-        talker.say = lambda request: (piece for part in [fail] for piece in part(request))
+        reasoner.say = lambda request: (piece for part in [fail] for piece in part(request))
         answer = api.post(PATHS[0], {"query": "bees", "stream": True})
         assert (answer.status_code, answer.get_json()) == (
             500,
@@ -182,15 +184,15 @@ class TestFailure:
         )
 
     def test_a_later_failure_breaks_off_the_stream(
-        self, place: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
     ) -> None:
-        api, talker = place
+        api, reasoner = api_and_reasoner
 
         def fail(request: AnswerRequest) -> Iterable[str]:
             yield "Half of"
             raise ConnectionError(request.question.upper())
 
-        talker.say = fail
+        reasoner.say = fail
         received: list[bytes] = []
         with caplog.at_level(logging.INFO), pytest.raises(StreamBroken):
             for part in api.client.post(
@@ -202,10 +204,10 @@ class TestFailure:
         assert "BEES" not in caplog.text
 
     def test_an_answer_that_violates_the_format_never_looks_complete(
-        self, place: tuple[Api, AnsweringReasoner]
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:
-        api, talker = place
-        talker.say = lambda request: ["{}"]
+        api, reasoner = api_and_reasoner
+        reasoner.say = lambda request: ["{}"]
         schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
         answer = api.client.post(
             "/v3/workspaces/w/chat",
@@ -219,16 +221,16 @@ class TestSlots:
     """With four threads, two chats at once."""
 
     def test_without_a_free_slot_the_answer_is_503(
-        self, place: tuple[Api, AnsweringReasoner]
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:
-        api, talker = place
+        api, reasoner = api_and_reasoner
         let_go = threading.Event()
 
         def hold(request: AnswerRequest) -> Iterable[str]:
             yield "begun"
             assert let_go.wait(PATIENCE)
 
-        talker.say = hold
+        reasoner.say = hold
         with served(api) as port:
             with stream(port, PATHS[0]) as one, stream(port, PATHS[1]) as other:
                 for answer in (one, other):
@@ -245,8 +247,10 @@ class TestSlots:
                     assert next_event(answer) == {"done": True}
             assert _soon_answered(api)
 
-    def test_plain_answers_use_a_slot_too(self, place: tuple[Api, AnsweringReasoner]) -> None:
-        api, talker = place
+    def test_plain_answers_use_a_slot_too(
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
+    ) -> None:
+        api, reasoner = api_and_reasoner
         begun, let_go = threading.Semaphore(0), threading.Event()
 
         def hold(request: AnswerRequest) -> Iterable[str]:
@@ -254,7 +258,7 @@ class TestSlots:
             assert let_go.wait(PATIENCE)
             yield "done"
 
-        talker.say = hold
+        reasoner.say = hold
 
         def ask() -> None:
             api.app.test_client().post("/v3/workspaces/w/chat", json={"query": "x"})
@@ -270,14 +274,16 @@ class TestSlots:
             thread.join(PATIENCE)
         assert api.post(PATHS[0], {"query": "bees"}).status_code == 200
 
-    def test_a_failure_frees_the_slot(self, place: tuple[Api, AnsweringReasoner]) -> None:
-        api, talker = place
+    def test_a_failure_frees_the_slot(
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
+    ) -> None:
+        api, reasoner = api_and_reasoner
 
         def fail(request: AnswerRequest) -> Iterable[str]:
             yield "x"
             raise ConnectionError
 
-        talker.say = fail
+        reasoner.say = fail
         for _ in range(3):
             for stream in (False, True):
                 assert (
@@ -295,13 +301,13 @@ class TestSlots:
             with pytest.raises(StreamBroken):
                 broken.get_data()
             broken.close()
-        talker.say = lambda request: ["fine"]
+        reasoner.say = lambda request: ["fine"]
         assert _soon_answered(api)
 
     def test_a_client_that_never_reads_frees_its_slot(
-        self, place: tuple[Api, AnsweringReasoner]
+        self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:
-        api, _ = place
+        api, _ = api_and_reasoner
         for _ in range(3):
             api.client.post(
                 "/v3/workspaces/w/chat", json={"query": "x", "stream": True}, buffered=False

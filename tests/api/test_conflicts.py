@@ -334,19 +334,19 @@ def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(
     (shown,) = all_generations.newest.ok(all_generations.newest.post("/conclusions/list"))["items"]
     assert (shown["id"], shown["session_id"], shown["level"]) == (made, None, "explicit")
     known = all_generations.v1.get(f"{user}/collections/name/honcho")["id"]
-    place = f"{user}/collections/{known}/documents/{made}"
+    document_path = f"{user}/collections/{known}/documents/{made}"
     assert (
-        all_generations.v1.put(place, {"content": "alice likes coffee"})["content"]
+        all_generations.v1.put(document_path, {"content": "alice likes coffee"})["content"]
         == "alice likes coffee"
     )
     assert [face.nearest(ALICE, "coffee") for face in all_generations.all()] == [made] * 3
     assert [face.known(ALICE) for face in all_generations.all()] == [
         [(made, "alice likes coffee")]
     ] * 3
-    assert all_generations.v1.problem("DELETE", place)
+    assert all_generations.v1.problem("DELETE", document_path)
     assert all_generations.v2.delete(f"/observations/{made}").status_code == 200
-    assert all_generations.v1.refused(404, "GET", place)
-    assert all_generations.v1.refused(404, "PUT", place, {"content": "x"})
+    assert all_generations.v1.refused(404, "GET", document_path)
+    assert all_generations.v1.refused(404, "PUT", document_path, {"content": "x"})
     assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
 
 

@@ -50,7 +50,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def world(site: Site) -> Site:
+def filled_site(site: Site) -> Site:
     site.say("w", "s1", *(("alice", f"message {number}") for number in range(70)))
     site.say("w", "s1", ("bob", "I like tea"))
     site.conclude("w", "alice", "alice", "likes tea", "lives in Ghent")
@@ -83,18 +83,18 @@ def crawled(site: Site, start: str = "/console") -> dict[str, Page]:
     return pages
 
 
-def test_every_link_leads_to_a_page_and_every_file_is_here(world: Site) -> None:
-    pages = crawled(world)
+def test_every_link_leads_to_a_page_and_every_file_is_here(filled_site: Site) -> None:
+    pages = crawled(filled_site)
     assert {"/console", "/console/workspaces", "/console/workspaces/w"} <= pages.keys()
     assert "/console/workspaces/w/sessions/s1" in pages
     for asset in {asset for page in pages.values() for asset in page.assets}:
-        with world.open(urlsplit(asset).path) as answer:
+        with filled_site.open(urlsplit(asset).path) as answer:
             assert answer.status_code == 200
 
 
-def test_nothing_is_loaded_from_elsewhere_and_no_script_is_injected(world: Site) -> None:
+def test_nothing_is_loaded_from_elsewhere_and_no_script_is_injected(filled_site: Site) -> None:
     for path in ("/console", "/console/assets/console.js", "/console/workspaces/none"):
-        with world.open(path) as answer:
+        with filled_site.open(path) as answer:
             policy = answer.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert "script-src 'self'" in policy
@@ -184,8 +184,8 @@ def test_the_console_can_be_switched_off(tmp_path: Path) -> None:
 # --- home
 
 
-def test_home_shows_health_with_advice_and_how_to_connect(world: Site) -> None:
-    page = world.page("/console")
+def test_home_shows_health_with_advice_and_how_to_connect(filled_site: Site) -> None:
+    page = filled_site.page("/console")
     for part in ("storage", "embedder", "work", "plugins"):
         assert part in page.text
     assert "hashed-v1" in page.text
@@ -196,29 +196,29 @@ def test_home_shows_health_with_advice_and_how_to_connect(world: Site) -> None:
     assert "YOUR_KEY" not in page.text
 
 
-def test_home_shows_how_to_connect_mcp_only_if_there_is_such_a_command(world: Site) -> None:
+def test_home_shows_how_to_connect_mcp_only_if_there_is_such_a_command(filled_site: Site) -> None:
     commands = cli.list_commands(click.Context(cli))
-    assert ("mcp" in world.page("/console").text.lower()) == ("mcp" in commands)
+    assert ("mcp" in filled_site.page("/console").text.lower()) == ("mcp" in commands)
 
 
-def test_home_shows_messages_per_day(world: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "Messages per day" not in world.page("/console").text
-    message_days.count(world.runtime)
+def test_home_shows_messages_per_day(filled_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Messages per day" not in filled_site.page("/console").text
+    message_days.count(filled_site.runtime)
     monkeypatch.setattr(message_days, "SETTLED_AFTER", timedelta())
-    message_days.count(world.runtime)
-    page = world.page("/console")
+    message_days.count(filled_site.runtime)
+    page = filled_site.page("/console")
     assert page.source.count("<rect") == message_days.DAYS
     assert re.search(r"Messages by day(.|\n)*71", page.text)
 
 
 def test_home_and_the_list_of_workspaces_count_no_rows(
-    world: Site, monkeypatch: pytest.MonkeyPatch
+    filled_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the store holds: tasks are counted up to a limit, everything else is summed before
     or read from an index."""
     monkeypatch.setattr(jobs, "MAX_COUNTED", 2)
-    assert "2 or more" in world.page("/console").text
-    with world.runtime.storage.read() as tx:
+    assert "2 or more" in filled_site.page("/console").text
+    with filled_site.runtime.storage.read() as tx:
         rows = type(tx.rows)
     count = rows.count
 
@@ -229,8 +229,8 @@ def test_home_and_the_list_of_workspaces_count_no_rows(
         return count(rows, record, condition, limit)
 
     monkeypatch.setattr(rows, "count", bounded)
-    jobs.backlog(world.runtime, ADMIN)
-    world.page("/console/workspaces")
+    jobs.backlog(filled_site.runtime, ADMIN)
+    filled_site.page("/console/workspaces")
 
 
 # --- workspaces
@@ -276,42 +276,42 @@ def test_lists_continue_where_the_page_before_ended(site: Site) -> None:
     assert seen == names[::-1]
 
 
-def test_a_workspace_shows_its_sizes_peers_and_sessions(world: Site) -> None:
-    page = world.page("/console/workspaces/w")
+def test_a_workspace_shows_its_sizes_peers_and_sessions(filled_site: Site) -> None:
+    page = filled_site.page("/console/workspaces/w")
     assert re.search(r"Messages\s*71\s*Conclusions\s*3\s", page.text)
     assert {"/console/workspaces/w/peers/alice", "/console/workspaces/w/sessions/s1"} <= paths(page)
 
 
-def test_a_configuration_is_changed_by_its_form(world: Site) -> None:
-    form = world.page("/console/workspaces/w").form("/configuration")
+def test_a_configuration_is_changed_by_its_form(filled_site: Site) -> None:
+    form = filled_site.page("/console/workspaces/w").form("/configuration")
     assert form.fields["reasoning.enabled"] == ""
     typed = {
         "reasoning.enabled": "false",
         "summary.messages_per_short_summary": "30",
         "custom_instructions": "Be brief\nand kind",
     }
-    page = world.send(form, typed)
+    page = filled_site.send(form, typed)
     assert page.form("/configuration").fields.items() >= typed.items()
-    stored = world.client.post("/v3/workspaces", json={"id": "w"}).get_json()["configuration"]
+    stored = filled_site.client.post("/v3/workspaces", json={"id": "w"}).get_json()["configuration"]
     assert stored["reasoning"] == {"enabled": False}
     assert stored["custom_instructions"] == "Be brief\nand kind"
-    emptied = world.send(page.form("/configuration"), dict.fromkeys(typed, ""))
+    emptied = filled_site.send(page.form("/configuration"), dict.fromkeys(typed, ""))
     assert emptied.form("/configuration").fields == form.fields
 
 
 @pytest.mark.parametrize("typed", ["5", "many"])
-def test_a_wrong_configuration_is_shown_again(world: Site, typed: str) -> None:
-    form = world.page("/console/workspaces/w").form("/configuration")
+def test_a_wrong_configuration_is_shown_again(filled_site: Site, typed: str) -> None:
+    form = filled_site.page("/console/workspaces/w").form("/configuration")
     field = "summary.messages_per_short_summary"
-    page = world.send(form, {field: typed, "custom_instructions": "keep me"}, 422)
+    page = filled_site.send(form, {field: typed, "custom_instructions": "keep me"}, 422)
     assert page.form("/configuration").fields[field] == typed
     assert page.form("/configuration").fields["custom_instructions"] == "keep me"
     assert f'id="c-{field}-problem"' in page.source
 
 
-def test_a_workspace_is_downloaded_as_its_export(world: Site) -> None:
-    form = world.page("/console/workspaces/w").form("/export")
-    answer = world.open(urlsplit(form.action).path, "POST", data=form.fields)
+def test_a_workspace_is_downloaded_as_its_export(filled_site: Site) -> None:
+    form = filled_site.page("/console/workspaces/w").form("/export")
+    answer = filled_site.open(urlsplit(form.action).path, "POST", data=form.fields)
     assert answer.status_code == 200
     assert answer.headers["Content-Disposition"] == 'attachment; filename="w.jsonl"'
     first, *_, last = [json.loads(line) for line in answer.data.splitlines()]
@@ -319,55 +319,55 @@ def test_a_workspace_is_downloaded_as_its_export(world: Site) -> None:
     assert last["type"] == "end"
     rows = [line for line in answer.data.splitlines() if b'"vector' not in line[:20]]
     assert 71 < int(answer.headers["X-Memservice-Rows"]) <= len(rows)
-    missing = world.open("/console/workspaces/none/export", "POST", data=form.fields)
+    missing = filled_site.open("/console/workspaces/none/export", "POST", data=form.fields)
     assert missing.status_code == 404
 
 
-def test_an_export_takes_a_place_for_slow_answers_and_frees_it(
-    world: Site, monkeypatch: pytest.MonkeyPatch
+def test_an_export_takes_a_slot_for_slow_answers_and_frees_it(
+    filled_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = iter([Busy("no place"), None, None])
+    outcomes = iter([Busy("no slot"), None, None])
     freed: list[bool] = []
 
     def hold_slot() -> object:
-        if (error := next(places)) is not None:
+        if (error := next(outcomes)) is not None:
             raise error
         return lambda: freed.append(True)
 
     monkeypatch.setattr("memservice.spi.web.hold_slot", hold_slot)
-    fields = world.page("/console/workspaces/w").form("/export").fields
+    fields = filled_site.page("/console/workspaces/w").form("/export").fields
     for workspace, status in (("w", 503), ("w", 200), ("none", 404)):
         path = f"/console/workspaces/{workspace}/export"
-        with world.open(path, "POST", data=fields) as answer:
+        with filled_site.open(path, "POST", data=fields) as answer:
             assert answer.status_code == status
     assert len(freed) == 2
 
 
-def test_a_workspace_is_deleted_after_its_id_was_typed(world: Site) -> None:
-    form = world.page("/console/workspaces/w").form("/delete")
-    assert "Type w to delete" in world.send(form, {"id": "W"}, 422).text
-    assert "Deleted" in world.send(form, {"id": "w"}).text
-    world.page("/console/workspaces/w", 404)
+def test_a_workspace_is_deleted_after_its_id_was_typed(filled_site: Site) -> None:
+    form = filled_site.page("/console/workspaces/w").form("/delete")
+    assert "Type w to delete" in filled_site.send(form, {"id": "W"}, 422).text
+    assert "Deleted" in filled_site.send(form, {"id": "w"}).text
+    filled_site.page("/console/workspaces/w", 404)
 
 
 # --- peers
 
 
-def test_a_peer_shows_its_card_and_the_conclusions_of_each_observer(world: Site) -> None:
-    own = world.page("/console/workspaces/w/peers/alice")
+def test_a_peer_shows_its_card_and_the_conclusions_of_each_observer(filled_site: Site) -> None:
+    own = filled_site.page("/console/workspaces/w/peers/alice")
     assert "likes tea" in own.text
     assert "is kind" not in own.text
     form = own.form("/peers/alice")
     assert form.fields == {"observer": "alice"}
-    assert "is kind" in world.page("/console/workspaces/w/peers/alice?observer=bob").text
-    page = world.send(own.form("/card"), {"lines": "Vegetarian\n\nvegetarian\nSpeaks Dutch"})
+    assert "is kind" in filled_site.page("/console/workspaces/w/peers/alice?observer=bob").text
+    page = filled_site.send(own.form("/card"), {"lines": "Vegetarian\n\nvegetarian\nSpeaks Dutch"})
     assert page.form("/card").fields["lines"] == "Vegetarian\nSpeaks Dutch"
 
 
-def test_a_conclusion_is_invalidated(world: Site) -> None:
-    page = world.page("/console/workspaces/w/peers/alice")
+def test_a_conclusion_is_invalidated(filled_site: Site) -> None:
+    page = filled_site.page("/console/workspaces/w/peers/alice")
     (form, *_) = [form for form in page.forms if form.action.endswith("/invalidate")]
-    after = world.send(form)
+    after = filled_site.send(form)
     assert len([form for form in after.forms if form.action.endswith("/invalidate")]) == 1
 
 
@@ -377,55 +377,55 @@ def corrections(page: Page) -> list[str]:
     return [f"{part.path}?{part.query}" for part in parts]
 
 
-def test_a_conclusion_is_corrected_and_restored(world: Site) -> None:
-    peer = world.page("/console/workspaces/w/peers/alice")
-    pages = [world.page(url) for url in corrections(peer)]
+def test_a_conclusion_is_corrected_and_restored(filled_site: Site) -> None:
+    peer = filled_site.page("/console/workspaces/w/peers/alice")
+    pages = [filled_site.page(url) for url in corrections(peer)]
     form = next(f for f in (p.form("/correct") for p in pages) if "tea" in f.fields["content"])
-    wrong = world.send(form, {"content": " "}, 422)
+    wrong = filled_site.send(form, {"content": " "}, 422)
     assert "f-content-problem" in wrong.ids
     typed = "likes <b>coffee</b>"
-    refused = world.send(form, {"content": typed * 10_000}, 422)
+    refused = filled_site.send(form, {"content": typed * 10_000}, 422)
     assert refused.form("/correct").fields["content"] == typed * 10_000
-    corrected = world.send(form, {"content": typed})
+    corrected = filled_site.send(form, {"content": typed})
     assert "Superseded: corrected by hand" in corrected.text
     assert typed in corrected.text
-    restored = world.send(corrected.form("/restore"))
+    restored = filled_site.send(corrected.form("/restore"))
     assert len(corrections(restored)) == 3
     assert "Superseded" not in restored.text
-    with world.runtime.storage.read() as tx:
+    with filled_site.runtime.storage.read() as tx:
         actions = [entry.action for entry in tx.audit_log.page(limit=2)]
     assert actions == ["conclusion.restore", "conclusion.correct"]
 
 
-def test_a_form_of_a_later_page_comes_back_to_it(world: Site) -> None:
-    world.conclude("w", "alice", "alice", *(f"fact {number}" for number in range(60)))
-    first = world.page("/console/workspaces/w/peers/alice")
+def test_a_form_of_a_later_page_comes_back_to_it(filled_site: Site) -> None:
+    filled_site.conclude("w", "alice", "alice", *(f"fact {number}" for number in range(60)))
+    first = filled_site.page("/console/workspaces/w/peers/alice")
     (url,) = [link for link in first.links if "after=" in link and "/correct" not in link]
-    later = world.page(f"{urlsplit(url).path}?{urlsplit(url).query}")
-    form = world.page(corrections(later)[-1]).form("/correct")
+    later = filled_site.page(f"{urlsplit(url).path}?{urlsplit(url).query}")
+    form = filled_site.page(corrections(later)[-1]).form("/correct")
     assert form.fields["content"] == "likes tea"
-    assert "lives in Ghent" in world.send(form, {"content": "likes coffee"}).text
+    assert "lives in Ghent" in filled_site.send(form, {"content": "likes coffee"}).text
 
 
 # --- sessions
 
 
-def test_a_transcript_is_read_backwards(world: Site) -> None:
-    page = world.page("/console/workspaces/w/sessions/s1")
+def test_a_transcript_is_read_backwards(filled_site: Site) -> None:
+    page = filled_site.page("/console/workspaces/w/sessions/s1")
     assert "I like tea" in page.text
     assert "m22" in page.ids
     assert "m21" not in page.ids
     assert page.ids.count("m71") == 1
-    earlier = world.page("/console/workspaces/w/sessions/s1?before=22")
+    earlier = filled_site.page("/console/workspaces/w/sessions/s1?before=22")
     assert "m1" in earlier.ids
     assert "m22" not in earlier.ids
     assert "before=72" in earlier.source, "later messages"
 
 
-def test_the_context_preview_shows_what_context_returns(world: Site) -> None:
+def test_the_context_preview_shows_what_context_returns(filled_site: Site) -> None:
     url = "/console/workspaces/w/sessions/s1/context"
-    page = world.page(f"{url}?tokens=100&target=alice")
-    context = world.client.get(
+    page = filled_site.page(f"{url}?tokens=100&target=alice")
+    context = filled_site.client.get(
         "/v3/workspaces/w/sessions/s1/context", query_string={"tokens": 100, "peer_target": "alice"}
     ).get_json()
     assert 0 < len(context["messages"]) < 71
@@ -433,7 +433,7 @@ def test_the_context_preview_shows_what_context_returns(world: Site) -> None:
         r"message \d+|I like tea", page.text
     )
     assert "likes tea" in page.text
-    wrong = world.page(f"{url}?tokens=9999999", 422)
+    wrong = filled_site.page(f"{url}?tokens=9999999", 422)
     assert wrong.form("/context").fields["tokens"] == "9999999"
 
 
@@ -503,9 +503,9 @@ def test_a_form_needs_the_token_of_its_browser(site: Site) -> None:
     ],
 )
 def test_without_authentication_only_this_machine_is_answered(
-    world: Site, sender: str, headers: dict[str, str]
+    filled_site: Site, sender: str, headers: dict[str, str]
 ) -> None:
-    answer = world.open(
+    answer = filled_site.open(
         "/console/workspaces", headers=headers, environ_base={"REMOTE_ADDR": sender}
     )
     assert answer.status_code == 400
@@ -605,34 +605,34 @@ def test_pages_of_other_origins_send_no_forms(site: Site) -> None:
 # --- limits
 
 
-def test_forms_have_the_limits_of_the_api_and_lose_nothing(world: Site) -> None:
-    peer = world.page("/console/workspaces/w/peers/alice")
+def test_forms_have_the_limits_of_the_api_and_lose_nothing(filled_site: Site) -> None:
+    peer = filled_site.page("/console/workspaces/w/peers/alice")
     question = "x" * 400_000
-    refused = world.send(peer.form("/ask"), {"query": question}, 422)
+    refused = filled_site.send(peer.form("/ask"), {"query": question}, 422)
     assert refused.form("/ask").fields["query"] == question
     assert "at most 10000 characters" in refused.text
     assert "f-query-problem" in refused.ids
-    streamed = world.open(
+    streamed = filled_site.open(
         "/console/workspaces/w/peers/alice/ask/stream",
         "POST",
         data={**peer.form("/ask").fields, "query": question},
     )
     assert streamed.status_code == 422
 
-    searched = world.page(f"/console/workspaces/w/search?query={'x' * 10_001}", 422)
+    searched = filled_site.page(f"/console/workspaces/w/search?query={'x' * 10_001}", 422)
     assert "at most 10000 characters" in searched.text
     context = "/console/workspaces/w/sessions/s1/context?tokens=100&target=alice"
-    assert "at most 10000" in world.page(f"{context}&query={'x' * 10_001}", 422).text
+    assert "at most 10000" in filled_site.page(f"{context}&query={'x' * 10_001}", 422).text
 
     lines = "\n".join(("likes tea", "", "y" * 501))
-    card = world.send(peer.form("/card"), {"lines": lines}, 422)
+    card = filled_site.send(peer.form("/card"), {"lines": lines}, 422)
     assert card.form("/card").fields["lines"] == lines
     assert "Line 3: String should have at most 500 characters" in card.text
     assert "f-lines-problem" in card.ids
 
 
-def test_problems_of_a_configuration_stand_beside_their_own_field(world: Site) -> None:
-    form = world.page("/console/workspaces/w").form("/configuration")
+def test_problems_of_a_configuration_stand_beside_their_own_field(filled_site: Site) -> None:
+    form = filled_site.page("/console/workspaces/w").form("/configuration")
     too_long = "word " * 4_000
     for field, value in {
         "reasoning.custom_instructions": too_long,
@@ -640,10 +640,10 @@ def test_problems_of_a_configuration_stand_beside_their_own_field(world: Site) -
         "summary.messages_per_short_summary": "9",
         "summary.messages_per_long_summary": str(2**63),
     }.items():
-        refused = world.send(form, {field: value}, 422)
+        refused = filled_site.send(form, {field: value}, 422)
         assert f"c-{field}-problem" in refused.ids
         assert refused.form("/configuration").fields[field] == value
-    refused = world.send(
+    refused = filled_site.send(
         form,
         {
             "summary.messages_per_short_summary": "60",

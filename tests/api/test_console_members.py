@@ -120,7 +120,7 @@ def olga(site: Site) -> Visit:
 
 
 @pytest.fixture
-def places(olga: Visit) -> Visit:
+def owner(olga: Visit) -> Visit:
     admin = olga.as_bearer_of(olga.key())
     for name in ("a", "b"):
         admin.say(name, "s1", ("alice", f"secret of {name}"))
@@ -179,12 +179,12 @@ def test_every_page_asks_a_visitor_without_a_session_to_sign_in(olga: Visit) -> 
         assert page.form("/sign-in").fields.keys() == {"csrf_token", "name", "password"}
 
 
-def test_an_api_key_signs_in_and_shows_what_it_may_see(places: Visit) -> None:
-    browser = Visit.of(places)
+def test_an_api_key_signs_in_and_shows_what_it_may_see(owner: Visit) -> None:
+    browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
     listed = browser.page("/console/sign-in")
     assert "not a valid API key" in browser.send(form, {"key": "x"}, 403).text
-    listed = browser.send(form, {"key": places.key(workspace_id="a")})
+    listed = browser.send(form, {"key": owner.key(workspace_id="a")})
     assert "secret of a" in browser.page("/console/workspaces/a/sessions/s1").text
     browser.page("/console/workspaces/b", 403)
     for path in PAGES_OF_OWNERS:
@@ -192,24 +192,24 @@ def test_an_api_key_signs_in_and_shows_what_it_may_see(places: Visit) -> None:
     assert "/console/members" not in {urlsplit(link).path for link in listed.links}
 
 
-def test_an_admin_key_manages_no_members(places: Visit) -> None:
-    browser = Visit.of(places)
+def test_an_admin_key_manages_no_members(owner: Visit) -> None:
+    browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
-    browser.send(form, {"key": places.key()})
+    browser.send(form, {"key": owner.key()})
     browser.page("/console/workspaces/b")
     for path in PAGES_OF_OWNERS:
         browser.page(path, 403)
 
 
-def test_a_key_of_a_peer_is_refused_with_the_reason(places: Visit) -> None:
-    browser = Visit.of(places)
+def test_a_key_of_a_peer_is_refused_with_the_reason(owner: Visit) -> None:
+    browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
-    key = places.key(workspace_id="a", peer_id="alice")
+    key = owner.key(workspace_id="a", peer_id="alice")
     assert "whole workspace" in browser.send(form, {"key": key}, 403).text
 
 
-def test_a_reader_reads_its_workspaces_and_changes_nothing(places: Visit) -> None:
-    rita = places.join("reader", "rita", "a")
+def test_a_reader_reads_its_workspaces_and_changes_nothing(owner: Visit) -> None:
+    rita = owner.join("reader", "rita", "a")
     listed = rita.page("/console/workspaces")
     assert "/console/workspaces/b" not in {urlsplit(link).path for link in listed.links}
     assert "secret of a" in rita.page("/console/workspaces/a/sessions/s1").text
@@ -222,28 +222,28 @@ def test_a_reader_reads_its_workspaces_and_changes_nothing(places: Visit) -> Non
         rita.page(path, 403)
 
 
-def test_an_owner_changes_deactivates_and_activates_a_member(places: Visit) -> None:
-    rita = places.join("reader", "rita", "a")
-    url = f"/console/members/{places.uid('rita')}"
-    form = places.page(url).form("/change")
+def test_an_owner_changes_deactivates_and_activates_a_member(owner: Visit) -> None:
+    rita = owner.join("reader", "rita", "a")
+    url = f"/console/members/{owner.uid('rita')}"
+    form = owner.page(url).form("/change")
     assert form.fields["limit"] == "some"
     assert form.fields["workspaces"] == "a"
-    places.send(form, {"role": "operator", "limit": "all"})
-    assert places.role("rita") == ("operator", True)
-    page = places.send(places.page(url).form("/deactivate"))
+    owner.send(form, {"role": "operator", "limit": "all"})
+    assert owner.role("rita") == ("operator", True)
+    page = owner.send(owner.page(url).form("/deactivate"))
     assert "deactivated" in page.text
     rita.page("/console/account", 401)
     assert "wrong" in rita.sign_in("rita", PASSWORD, 403).text
-    places.send(places.page(url).form("/activate"))
+    owner.send(owner.page(url).form("/activate"))
     rita.sign_in("rita")
-    assert "Ended" in places.send(places.page(url).form("/end-sessions")).text
+    assert "Ended" in owner.send(owner.page(url).form("/end-sessions")).text
     rita.page("/console/account", 401)
 
 
-def test_an_empty_list_of_workspaces_is_not_all_of_them(places: Visit) -> None:
-    form = places.page("/console/members").form("/invite")
+def test_an_empty_list_of_workspaces_is_not_all_of_them(owner: Visit) -> None:
+    form = owner.page("/console/members").form("/invite")
     for limit in ("some", "", "everything"):
-        page = places.send(form, {"role": "reader", "limit": limit, "workspaces": " \n"}, 422)
+        page = owner.send(form, {"role": "reader", "limit": limit, "workspaces": " \n"}, 422)
         assert "Name 1 to 100 workspaces" in page.text
 
 
@@ -404,15 +404,15 @@ def test_over_tls_cookies_are_secure_and_of_this_host_only(tmp_path: Path, how: 
             )
 
 
-def test_a_planted_session_is_not_the_one_after_the_sign_in(places: Visit) -> None:
+def test_a_planted_session_is_not_the_one_after_the_sign_in(owner: Visit) -> None:
     """Session fixation: with an id of the attacker's choice, and with an id that is valid."""
-    mallory = places.join("reader", "mallory")
+    mallory = owner.join("reader", "mallory")
     for planted in ("x" * 43, mallory.session or ""):
-        browser = Visit.of(places)
+        browser = Visit.of(owner)
         browser.client.set_cookie("memservice_session", planted)
         browser.sign_in("olga")
         assert browser.session not in (planted, None)
-        attacker = Visit.of(places)
+        attacker = Visit.of(owner)
         attacker.client.set_cookie("memservice_session", planted)
         attacker.page("/console/account", 401)
 
@@ -425,12 +425,12 @@ def test_a_stolen_session_is_worth_nothing_after_the_sign_out(olga: Visit) -> No
     thief.page("/console/account", 401)
 
 
-def test_a_session_ends_with_its_key(places: Visit) -> None:
-    minted = api_keys.mint(places.runtime, COMMAND_LINE, api_keys.KeyRequest(workspace_id="a"))
-    browser = Visit.of(places)
+def test_a_session_ends_with_its_key(owner: Visit) -> None:
+    minted = api_keys.mint(owner.runtime, COMMAND_LINE, api_keys.KeyRequest(workspace_id="a"))
+    browser = Visit.of(owner)
     browser.send(browser.page("/console/sign-in").form("/sign-in/key"), {"key": minted.token})
     browser.page("/console/workspaces/a")
-    api_keys.revoke(places.runtime, COMMAND_LINE, minted.key.uid)
+    api_keys.revoke(owner.runtime, COMMAND_LINE, minted.key.uid)
     browser.page("/console/workspaces/a", 401)
 
 
@@ -445,31 +445,31 @@ def forms_of(visit: Visit) -> list[Sent]:
     return [form for url in urls for form in visit.page(url).forms if form.method == "POST"]
 
 
-def test_every_form_carries_the_token_and_none_works_without(places: Visit) -> None:
+def test_every_form_carries_the_token_and_none_works_without(owner: Visit) -> None:
     """A page of another origin that gets past SameSite cannot send a form."""
-    places.invite("reader")
-    rita = places.join("reader", "rita")
+    owner.invite("reader")
+    rita = owner.join("reader", "rita")
     foreign = rita.page("/console/account").form("/sign-out").fields["csrf_token"]
-    forms = forms_of(places)
+    forms = forms_of(owner)
     assert len(forms) >= 10
-    before = places.actions()
+    before = owner.actions()
     for form in forms:
         own = form.fields["csrf_token"]
         for token in (None, "", "x", own[:-1], own.swapcase(), foreign):
             fields = {name: value for name, value in form.fields.items() if name != "csrf_token"}
             if token is not None:
                 fields["csrf_token"] = token
-            answer = post(places.client, Sent(form.method, form.action, fields))
+            answer = post(owner.client, Sent(form.method, form.action, fields))
             assert answer.status_code == 403, form.action
             assert "reload the page" in answer.text
-    assert places.actions() == before
+    assert owner.actions() == before
 
 
-def test_a_page_of_another_origin_cannot_post(places: Visit) -> None:
-    for form in forms_of(places):
+def test_a_page_of_another_origin_cannot_post(owner: Visit) -> None:
+    for form in forms_of(owner):
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}):
-            assert post(places.client, form, **headers).status_code in (400, 403), form.action
-        assert post(places.client, form, **{"Sec-Fetch-Site": "cross-site"}).status_code in (
+            assert post(owner.client, form, **headers).status_code in (400, 403), form.action
+        assert post(owner.client, form, **{"Sec-Fetch-Site": "cross-site"}).status_code in (
             400,
             403,
         )
@@ -489,22 +489,22 @@ def test_another_page_cannot_sign_a_browser_in(olga: Visit) -> None:
     assert victim.session is None
 
 
-def test_get_requests_change_nothing(places: Visit) -> None:
-    for form in forms_of(places):
+def test_get_requests_change_nothing(owner: Visit) -> None:
+    for form in forms_of(owner):
         path = urlsplit(form.action).path
         if path in ("/console/workspaces",):
             continue
-        assert places.open(path).status_code in (404, 405), path
+        assert owner.open(path).status_code in (404, 405), path
 
 
-def test_form_fields_give_no_role(places: Visit) -> None:
+def test_form_fields_give_no_role(owner: Visit) -> None:
     """Fields that the form does not have are not read."""
-    path = places.invite("reader", "a")
-    browser = Visit.of(places)
+    path = owner.invite("reader", "a")
+    browser = Visit.of(owner)
     form = browser.page(path).form("/link")
     more = {"role": "owner", "workspaces": "", "limit": "all", "kind": "set-up", "state": "active"}
     browser.send(form, {**passwords(PASSWORD), "name": "rita", **more})
-    assert places.role("rita") == ("reader", False)
+    assert owner.role("rita") == ("reader", False)
     account = browser.page("/console/account").form("/password")
     browser.send(
         account,
@@ -512,13 +512,13 @@ def test_form_fields_give_no_role(places: Visit) -> None:
             "password": PASSWORD,
             "new_password": "another long password",
             "repeated": "another long password",
-            "uid": places.uid("olga"),
+            "uid": owner.uid("olga"),
             "name": "olga",
             **more,
         },
     )
-    assert places.role("rita") == ("reader", False)
-    places.sign_in("olga")
+    assert owner.role("rita") == ("reader", False)
+    owner.sign_in("olga")
 
 
 OF_EVERY_VISITOR = {
@@ -533,16 +533,16 @@ OF_EVERY_VISITOR = {
 """What each member may change: its own account, and the session of its browser."""
 
 
-def test_a_reader_changes_nothing_by_any_form(places: Visit) -> None:
-    rita = places.join("reader", "rita", "a")
+def test_a_reader_changes_nothing_by_any_form(owner: Visit) -> None:
+    rita = owner.join("reader", "rita", "a")
     token = rita.page("/console/account").form("/sign-out").fields["csrf_token"]
     rules = [
         rule
-        for rule in places.app.url_map.iter_rules()
+        for rule in owner.app.url_map.iter_rules()
         if rule.rule.startswith("/console") and "POST" in (rule.methods or ())
     ]
     assert {rule.endpoint for rule in rules} >= OF_EVERY_VISITOR
-    before = contents(places)
+    before = contents(owner)
     for rule in rules:
         if rule.endpoint in OF_EVERY_VISITOR:
             continue
@@ -551,7 +551,7 @@ def test_a_reader_changes_nothing_by_any_form(places: Visit) -> None:
         form = Sent("POST", f"http://localhost{path[1]}", {"csrf_token": token, "id": "a"})
         answer = post(rita.client, form)
         assert answer.status_code in (200, 403, 404, 422), f"{path[1]}: {answer.status_code}"
-        assert contents(places) == before, rule.endpoint
+        assert contents(owner) == before, rule.endpoint
 
 
 def contents(visit: Visit) -> list[object]:
@@ -560,10 +560,10 @@ def contents(visit: Visit) -> list[object]:
 
 
 @pytest.mark.parametrize("role", ["reader", "operator", "owner"])
-def test_no_one_but_an_owner_of_all_workspaces_posts_to_members(places: Visit, role: str) -> None:
-    rita = places.join(role, "rita", *(("a",) if role == "owner" else ()))
+def test_no_one_but_an_owner_of_all_workspaces_posts_to_members(owner: Visit, role: str) -> None:
+    rita = owner.join(role, "rita", *(("a",) if role == "owner" else ()))
     token = rita.page("/console/account").form("/sign-out").fields["csrf_token"]
-    uid, own = places.uid("olga"), places.uid("rita")
+    uid, own = owner.uid("olga"), owner.uid("rita")
     fields = {"csrf_token": token, "role": "owner", "limit": "all"}
     for path in (
         "invite",
@@ -576,17 +576,17 @@ def test_no_one_but_an_owner_of_all_workspaces_posts_to_members(places: Visit, r
     ):
         form = Sent("POST", f"http://localhost/console/members/{path}", fields)
         assert post(rita.client, form).status_code == 403, path
-    assert places.role("rita") == (role, role != "owner")
+    assert owner.role("rita") == (role, role != "owner")
 
 
-def test_another_members_session_cannot_be_ended(places: Visit) -> None:
-    rita = places.join("reader", "rita")
-    with places.runtime.storage.read() as tx:
-        (session,) = tx.sign_ins.of_member(places.uid("olga"), places.runtime.clock())
+def test_another_members_session_cannot_be_ended(owner: Visit) -> None:
+    rita = owner.join("reader", "rita")
+    with owner.runtime.storage.read() as tx:
+        (session,) = tx.sign_ins.of_member(owner.uid("olga"), owner.runtime.clock())
     token = rita.page("/console/account").form("/sign-out").fields["csrf_token"]
     action = f"http://localhost/console/account/sessions/{session.uid}/end"
     assert post(rita.client, Sent("POST", action, {"csrf_token": token})).status_code == 404
-    places.page("/console/account")
+    owner.page("/console/account")
 
 
 def test_links_do_not_follow_the_host_of_a_request(olga: Visit) -> None:

@@ -47,9 +47,9 @@ DECLARED = {
 }
 OPERATIONS = sorted(DECLARED)
 TAKES_NOTHING = {
-    place
-    for place, declared in DECLARED.items()
-    if "{" not in place[0]
+    operation
+    for operation, declared in DECLARED.items()
+    if "{" not in operation[0]
     and not (declared.query or declared.headers or declared.body or declared.form)
 }
 """Nothing that is sent to these could be wrong."""
@@ -71,7 +71,7 @@ MANY = settings(
 )
 
 
-class World:
+class DocumentedApi:
     """A workspace in which there is one of everything, and the document's operations on it."""
 
     def __init__(self, generation: str = "v3") -> None:
@@ -142,8 +142,8 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    opened = World()
+def documented_api() -> Iterator[DocumentedApi]:
+    opened = DocumentedApi()
     yield opened
     opened.close()
 
@@ -167,26 +167,28 @@ def known(value: Any, names: dict[str, str], name: str = "") -> Any:
     return value
 
 
-def ask(world: World, path: str, method: str, data: st.DataObject, mode: GenerationMode) -> None:
-    case = data.draw(world.operation(path, method).as_strategy(generation_mode=mode))
+def ask(
+    documented_api: DocumentedApi, path: str, method: str, data: st.DataObject, mode: GenerationMode
+) -> None:
+    case = data.draw(documented_api.operation(path, method).as_strategy(generation_mode=mode))
     if case.path_parameters:
-        case.path_parameters = known(dict(case.path_parameters), world.names)
+        case.path_parameters = known(dict(case.path_parameters), documented_api.names)
     if case.query:
-        case.query = known(dict(case.query), world.names)
-    case.body = known(case.body, world.names)
+        case.query = known(dict(case.query), documented_api.names)
+    case.body = known(case.body, documented_api.names)
     response = case.call(headers=ADMIN)
     case.validate_response(response, checks=CHECKS)
     if method == "DELETE" and response.status_code < 300:
-        world.fill()
+        documented_api.fill()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda value: value)
-def test_answers_are_as_described(world: World, path: str, method: str) -> None:
+def test_answers_are_as_described(documented_api: DocumentedApi, path: str, method: str) -> None:
     @FEW
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:
-        ask(world, path, method, data, GenerationMode.POSITIVE)
+        ask(documented_api, path, method, data, GenerationMode.POSITIVE)
 
     asked()
 
@@ -195,12 +197,12 @@ def test_answers_are_as_described(world: World, path: str, method: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("path", "method", "mode"), EVERYTHING)
 def test_answers_are_as_described_to_many_requests(
-    world: World, path: str, method: str, mode: GenerationMode
+    documented_api: DocumentedApi, path: str, method: str, mode: GenerationMode
 ) -> None:
     @MANY
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:
-        ask(world, path, method, data, mode)
+        ask(documented_api, path, method, data, mode)
 
     asked()
 

@@ -21,8 +21,8 @@ def session(api: Api) -> str:
     return f"//v1{first.session(first.user(first.app()))}"
 
 
-def stored(api: Api, place: str) -> int:
-    total: int = api.ok(api.post(f"{place}/list"))["total"]
+def stored(api: Api, path: str) -> int:
+    total: int = api.ok(api.post(f"{path}/list"))["total"]
     return total
 
 
@@ -33,49 +33,49 @@ def stored(api: Api, place: str) -> int:
 def test_a_repeated_key_stores_nothing_in_the_first_generation(
     api: Api, session: str, route: str, body: dict[str, object], messages: int
 ) -> None:
-    place = f"{session}/messages"
+    path = f"{session}/messages"
     first, again, other = (
-        api.ok(api.post(place + route, body, headers={"Idempotency-Key": key}))
+        api.ok(api.post(path + route, body, headers={"Idempotency-Key": key}))
         for key in ("k", "k", "l")
     )
     assert first == again != other
-    assert stored(api, place) == 2 * messages
+    assert stored(api, path) == 2 * messages
     changed = {**ONE, "content": "another"} if not route else {"messages": [ONE]}
     api.refused(
-        api.post(place + route, changed, headers={"Idempotency-Key": "k"}),
+        api.post(path + route, changed, headers={"Idempotency-Key": "k"}),
         ["header", "Idempotency-Key"],
     )
     api.refused(
-        api.post(place + route, body, headers={"Idempotency-Key": "x" * 256}),
+        api.post(path + route, body, headers={"Idempotency-Key": "x" * 256}),
         ["header", "Idempotency-Key"],
     )
 
 
 def test_the_same_content_of_another_author_is_a_different_request(api: Api, session: str) -> None:
-    place = f"{session}/messages"
-    api.ok(api.post(place, ONE, headers={"Idempotency-Key": "k"}))
+    path = f"{session}/messages"
+    api.ok(api.post(path, ONE, headers={"Idempotency-Key": "k"}))
     api.refused(
-        api.post(place, {**ONE, "is_user": False}, headers={"Idempotency-Key": "k"}),
+        api.post(path, {**ONE, "is_user": False}, headers={"Idempotency-Key": "k"}),
         ["header", "Idempotency-Key"],
     )
 
 
 @pytest.mark.parametrize(
-    "place",
+    "path",
     [
         "//v2/workspaces/w/sessions/s/messages",
         "//v2/workspaces/w/peers/p/messages",
         "//v3/workspaces/w/sessions/s/messages",
     ],
 )
-def test_a_repeated_key_stores_nothing_in_later_generations(api: Api, place: str) -> None:
-    status = 201 if place.startswith("//v3") else 200
+def test_a_repeated_key_stores_nothing_in_later_generations(api: Api, path: str) -> None:
+    status = 201 if path.startswith("//v3") else 200
     first, again, other = (
-        api.ok(api.post(place, {"messages": [V2]}, headers={"Idempotency-Key": key}), status)
+        api.ok(api.post(path, {"messages": [V2]}, headers={"Idempotency-Key": key}), status)
         for key in ("k", "k", "l")
     )
     assert first == again != other
-    assert stored(api, place) == 2
+    assert stored(api, path) == 2
 
 
 @pytest.mark.parametrize("generation", ["v1", "v2", "v3"])

@@ -85,7 +85,7 @@ ADDED = [
     r"POST /v3/keys: query label",
     r"POST /v3/keys answer 200\.[a-z_]+",
 ]
-"""What we have and the published document has not, as regular expressions over the places below."""
+"""What we have and the published document has not, as regular expressions over the paths below."""
 
 
 def test_all_published_operations_are_served() -> None:
@@ -99,11 +99,11 @@ def test_all_published_operations_are_served() -> None:
 @pytest.mark.parametrize("name", sorted(published("v3")))
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     found = list(compare("v3", name))
-    assert [place for kind, place in found if kind == "missing"] == []
+    assert [path for kind, path in found if kind == "missing"] == []
     assert [
-        place
-        for kind, place in found
-        if kind == "added" and not any(re.fullmatch(pattern, place) for pattern in ADDED)
+        path
+        for kind, path in found
+        if kind == "added" and not any(re.fullmatch(pattern, path) for pattern in ADDED)
     ] == []
 
 
@@ -122,11 +122,11 @@ def test_added_operations_require_keys() -> None:
 
 
 def test_every_listed_addition_is_there() -> None:
-    places = [
-        place for name in published("v3") for kind, place in compare("v3", name) if kind == "added"
+    paths = [
+        path for name in published("v3") for kind, path in compare("v3", name) if kind == "added"
     ]
     assert [
-        pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)
+        pattern for pattern in ADDED if not any(re.fullmatch(pattern, path) for path in paths)
     ] == []
 
 
@@ -194,7 +194,7 @@ def test_an_answer_may_add_but_not_drop_fields() -> None:
     mine["required"] = ["b"]
     mine["fields"]["b"] = {}
     found = [
-        place for kind, place in differences(WANTED, mine, "x", request=False) if kind == "missing"
+        path for kind, path in differences(WANTED, mine, "x", request=False) if kind == "missing"
     ]
     assert found == [
         "x.b: types ['null', 'string'], ours []",

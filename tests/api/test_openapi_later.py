@@ -135,11 +135,9 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def missing(want: dict[str, Any], have: dict[str, Any], place: str, *, request: bool) -> list[str]:
+def missing(want: dict[str, Any], have: dict[str, Any], path: str, *, request: bool) -> list[str]:
     return [
-        where
-        for kind, where in differences(want, have, place, request=request)
-        if kind == "missing"
+        where for kind, where in differences(want, have, path, request=request) if kind == "missing"
     ]
 
 

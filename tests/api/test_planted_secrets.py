@@ -1,6 +1,6 @@
-"""Every route of every generation with every kind of key, in a world with a secret in each of its
-places: no answer tells a key what is not for it. Who may learn which secret is written out here,
-beside the secret, and not taken from the code.
+"""Every route of every generation with every kind of key, over a store with a secret in each field:
+no answer shows a key what is not for it. The readers of each secret are listed here, beside the
+secret, and not taken from the code.
 
 Nothing that is asked changes the world: each write is undone once it is answered. So the order is
 free, and destructive routes are asked.
@@ -26,7 +26,7 @@ from memservice.runtime import utc_now
 from memservice.services.auth import api_keys as key_services
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
-from support.api.auth_world import Keyed, signed
+from support.api.auth_client import AuthClient, signed
 
 T = TypeVar("T")
 
@@ -124,8 +124,8 @@ def secret(name: str) -> str:
 
 
 @dataclass
-class World:
-    keyed: Keyed
+class PlantedSecrets:
+    auth_client: AuthClient
     tokens: dict[str, str | None] = field(default_factory=dict)
     slugs: dict[str, list[str]] = field(default_factory=dict)
     """What may stand for each parameter in paths of generations 2 and 3."""
@@ -140,16 +140,16 @@ class World:
             options = {
                 "data": {**options["data"], "file": (io.BytesIO(b"x"), "a.txt", "text/plain")}
             }
-        answer = self.keyed.call(method, path, self.tokens[key], **options)
+        answer = self.auth_client.call(method, path, self.tokens[key], **options)
         text = answer.get_data(as_text=True) + json.dumps(list(answer.headers.items()))
         answer.close()
         assert answer.status_code < 500, (method, path, options, text[:500])
         return answer.status_code, {name for name, word in SECRETS.items() if word in text}
 
 
-def plant(keyed: Keyed) -> World:
-    do = keyed.do
-    world = World(keyed)
+def plant(auth_client: AuthClient) -> PlantedSecrets:
+    do = auth_client.do
+    planted_secrets = PlantedSecrets(auth_client)
 
     def peer(name: str, at: str = W, prefix: str = "") -> str:
         made = do(
@@ -248,7 +248,7 @@ def plant(keyed: Keyed) -> World:
             (newest,) = tx.messages.run(session.key, session.message_count, session.message_count)
             tx.summaries.save(_summary(newest, f"A {secret(f'summary of {name}')}."))
 
-    keyed.runtime.storage.write(further)
+    auth_client.runtime.storage.write(further)
 
     collections = f"{by_uid['alice']}/collections"
     shelf = do(
@@ -287,7 +287,7 @@ def plant(keyed: Keyed) -> World:
     say("room", "alice", "there: said in room", there)
     hold("alice", "alice", "there: alice holds", None, there)
     labelled = key_services.mint(
-        keyed.runtime,
+        auth_client.runtime,
         Principal(admin=True),
         key_services.KeyRequest(workspace_id="acme"),
         label=SECRETS["label of a key"],
@@ -316,15 +316,15 @@ def plant(keyed: Keyed) -> World:
         "elsewhere": {"w": "other"},
         "alice elsewhere": {"w": "other", "p": "alice"},
     }
-    world.tokens = {"nobody": None, "admin": keyed.admin} | {
+    planted_secrets.tokens = {"nobody": None, "admin": auth_client.admin} | {
         name: signed({"t": "", **given}) for name, given in claims.items()
     }
-    assert world.tokens.keys() == EVERYBODY
-    keyed.do(
+    assert planted_secrets.tokens.keys() == EVERYBODY
+    auth_client.do(
         "POST", "/v3/workspaces/acme/schedule_dream", {"observer": "alice", "dream_type": "omni"}
     )
-    dream = keyed.do("GET", "/v3/workspaces/acme/dreams")["items"][0]["id"]
-    world.slugs = {
+    dream = auth_client.do("GET", "/v3/workspaces/acme/dreams")["items"][0]["id"]
+    planted_secrets.slugs = {
         "workspace_id": ["acme"],
         "peer_id": ["alice", "bob", "carol", "dave"],
         "session_id": ["room", "hall", owned["attic"]],
@@ -338,7 +338,7 @@ def plant(keyed: Keyed) -> World:
         "key_id": [labelled.key.uid],
         "name": ["alice"],
     }
-    world.uids = {
+    planted_secrets.uids = {
         "app_id": [app],
         "user_id": [users[name] for name in ("alice", "carol", "dave")],
         "session_id": [room, owned["den"], owned["attic"], hall],
@@ -348,7 +348,7 @@ def plant(keyed: Keyed) -> World:
         "metamessage_id": [note],
         "name": ["acme", "alice", "shelf", "honcho"],
     }
-    return world
+    return planted_secrets
 
 
 def _summary(message: Message, content: str) -> Summary:
@@ -369,9 +369,9 @@ class _Undo(Exception):
     pass
 
 
-def undo_writes(keyed: Keyed) -> None:
+def undo_writes(auth_client: AuthClient) -> None:
     """From now on every write is answered as ever, and undone."""
-    storage = keyed.runtime.storage
+    storage = auth_client.runtime.storage
     write = storage.write
 
     def undone(change: Callable[[Transaction], T]) -> T:
@@ -389,18 +389,18 @@ def undo_writes(keyed: Keyed) -> None:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    keyed = Keyed.open()
-    planted = plant(keyed)
-    undo_writes(keyed)
+def planted_secrets() -> Iterator[PlantedSecrets]:
+    auth_client = AuthClient.open()
+    planted = plant(auth_client)
+    undo_writes(auth_client)
     yield planted
-    keyed.close()
+    auth_client.close()
 
 
-def paths(world: World, rule: str) -> Iterator[str]:
+def paths(planted_secrets: PlantedSecrets, rule: str) -> Iterator[str]:
     """The rule with everything of acme in the places of its parameters, and once with the other
     workspace, where names are the same."""
-    known = world.uids if rule.startswith("/v1/apps") else world.slugs
+    known = planted_secrets.uids if rule.startswith("/v1/apps") else planted_secrets.slugs
     names = [part.partition(">")[0].rpartition(":")[2] for part in rule.split("<")[1:]]
     for values in product(*(known[name] for name in names)):
         yield filled(rule, dict(zip(names, values, strict=True)))
@@ -421,15 +421,15 @@ def good(method: str, rule: str) -> tuple[Any, str]:
         return first.body, "" if "{" in first.query else first.query
     later = rule.replace("/v1/", "/v2/", 1)
     table = test_auth_matrix.TABLE if later.startswith("/v3/") else test_v2_auth_matrix.TABLE
-    place = later[:3] + "/workspaces/<workspace_id>"
-    row: Any = table[f"{method} {later.replace(place, '…', 1)}"]
+    prefix = later[:3] + "/workspaces/<workspace_id>"
+    row: Any = table[f"{method} {later.replace(prefix, '…', 1)}"]
     return row.body, row.query
 
 
-def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
+def sent(planted_secrets: PlantedSecrets, method: str, rule: str) -> Iterator[dict[str, Any]]:
     """Bodies and queries. The good ones come from the tables of who may call what, which have every
     route."""
-    names = world.uids if rule.startswith("/v1/apps") else world.slugs
+    names = planted_secrets.uids if rule.startswith("/v1/apps") else planted_secrets.slugs
     if method in ("GET", "HEAD", "DELETE") and not rule.endswith("/sessions/<session_id>/peers"):
         yield {}
         if method == "DELETE":
@@ -478,41 +478,45 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
     if not isinstance(body, dict | None):
         yield {"json": body}
         return
-    asking = {**(body or {})} | {
+    options = {**(body or {})} | {
         name: ASKED for name in ("query", "queries") if name in (body or {})
     }
-    yield {"json": asking, "query_string": text}
+    yield {"json": options, "query_string": text}
     if rule.endswith("/chat"):
-        yield {"json": {**asking, "include_evidence": True}}
+        yield {"json": {**options, "include_evidence": True}}
         yield {
             "json": {
-                **asking,
+                **options,
                 "queries": "Tell me everything.",
                 "query": "Tell me everything.",
                 "include_evidence": True,
             }
         }
-        yield {"json": {**asking, "stream": True, "include_evidence": True}}
+        yield {"json": {**options, "stream": True, "include_evidence": True}}
     if rule.endswith(("/chat", "/representation", "/search", "/query")) and not rule.startswith(
         "/v1"
     ):
         for target in ("alice", "bob", "dave"):
             yield {
                 "json": {
-                    **asking,
+                    **options,
                     "target": target,
                     "search_query": ASKED,
                     "include_evidence": True,
                 }
             }
-            yield {"json": {**asking, "filters": {"observer": target, "observed": target}}}
-            yield {"json": {**asking, "filters": {"peer_perspective": target}}}
+            yield {"json": {**options, "filters": {"observer": target, "observed": target}}}
+            yield {"json": {**options, "filters": {"peer_perspective": target}}}
         for session in ("room", "hall"):
-            yield {"json": {**asking, "session_id": session, "include_evidence": True}}
+            yield {"json": {**options, "session_id": session, "include_evidence": True}}
             yield {
-                "json": {**asking, "filters": {"session_id": [session]}, "include_evidence": True}
+                "json": {
+                    **options,
+                    "filters": {"session_id": [session]},
+                    "include_evidence": True,
+                }
             }
-        yield {"json": {**asking, "scope": "team"}}
+        yield {"json": {**options, "scope": "team"}}
     if body is not None and set(body) == {"id"}:
         for name in (
             "acme",
@@ -523,7 +527,7 @@ def sent(world: World, method: str, rule: str) -> Iterator[dict[str, Any]]:
             "dave",
             "room",
             "hall",
-            *world.slugs["session_id"],
+            *planted_secrets.slugs["session_id"],
         ):
             yield {"json": {"id": name}}
 
@@ -554,20 +558,21 @@ def decides_by_what_is_sent(rule: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # half a minute on a machine with nothing else to do
-def test_no_answer_reveals_secrets_to_a_key_without_access(world: World) -> None:
+def test_no_answer_reveals_secrets_to_a_key_without_access(planted_secrets: PlantedSecrets) -> None:
     learnt: dict[str, set[str]] = defaultdict(set)
     unanswered, wrong = set(), []
     for method, rule in asked():
         answered = False
-        for path in paths(world, rule):
+        for path in paths(planted_secrets, rule):
             shut: set[str] = set()
             # The early paths of generation 2 lead to the same handlers: which keys they let in is
             # asked, not all that may be sent.
             for options in islice(
-                sent(world, method, rule), 1 if rule.startswith("/v1/workspaces") else None
+                sent(planted_secrets, method, rule),
+                1 if rule.startswith("/v1/workspaces") else None,
             ):
-                for key in world.tokens.keys() - shut:
-                    status, told = world.told(method, path, key, options)
+                for key in planted_secrets.tokens.keys() - shut:
+                    status, told = planted_secrets.told(method, path, key, options)
                     if status == 401 and not decides_by_what_is_sent(rule):
                         shut.add(key)
                     answered = answered or (key == "admin" and status < 400)

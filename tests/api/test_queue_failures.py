@@ -14,7 +14,7 @@ from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import ScriptedReasoner
 from support.stores.stores import sqlite_store_at
 
 W = "/v3/workspaces/w"
@@ -32,7 +32,7 @@ class Failing:
         settings = load_settings(
             environ=environ | {"WORKER_RETRY_BACKOFF_SECONDS": backoff}, cwd=folder
         )
-        self.reasoner = Scripted()
+        self.reasoner = ScriptedReasoner()
         self.rt = open_runtime(
             settings, "api", plugins=load_plugins(settings, extra=[self.reasoner])
         )

@@ -20,7 +20,7 @@ from memservice.services.members import accounts, audit
 from memservice.services.usage import budget_overrides
 from memservice.services.usage.budget_overrides import Override
 from memservice.spi.schema import TABLES
-from support.api.auth_world import Keyed, Places, populate
+from support.api.auth_client import AuthClient, PopulatedIds, populate
 
 READS = """
 POST /v3/workspaces/list
@@ -106,56 +106,58 @@ def may(name: str, route: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[tuple[Keyed, Places]]:
-    keyed = Keyed.open()
-    yield keyed, populate(keyed)
-    keyed.close()
+def filled() -> Iterator[tuple[AuthClient, PopulatedIds]]:
+    auth_client = AuthClient.open()
+    yield auth_client, populate(auth_client)
+    auth_client.close()
 
 
-def _correct(keyed: Keyed, principal: Principal) -> object:
-    with keyed.runtime.storage.read() as tx:
+def _correct(auth_client: AuthClient, principal: Principal) -> object:
+    with auth_client.runtime.storage.read() as tx:
         workspace = tx.workspaces.by_slug("acme")
         assert workspace is not None
         conclusion = tx.conclusions.page(workspace.key, limit=1)[0]
-    return corrections.correct(keyed.runtime, principal, "acme", conclusion.uid, "another text")
+    return corrections.correct(
+        auth_client.runtime, principal, "acme", conclusion.uid, "another text"
+    )
 
 
-SERVICES: dict[str, tuple[Permission, bool, Callable[[Keyed, Principal], object]]] = {
+SERVICES: dict[str, tuple[Permission, bool, Callable[[AuthClient, Principal], object]]] = {
     "correct a conclusion": (Permission.EDIT_MEMORY, False, _correct),
     "set a budget": (
         Permission.MANAGE_BUDGETS,
         True,
-        lambda keyed, principal: budget_overrides.set_override(
-            keyed.runtime, principal, "acme", Override(1)
+        lambda auth_client, principal: budget_overrides.set_override(
+            auth_client.runtime, principal, "acme", Override(1)
         ),
     ),
     "see the budget": (
         Permission.VIEW,
         False,
-        lambda keyed, principal: budget_overrides.get(keyed.runtime, principal, "acme"),
+        lambda auth_client, principal: budget_overrides.get(auth_client.runtime, principal, "acme"),
     ),
     "see an available upgrade": (
         Permission.VIEW,
         True,
-        lambda keyed, principal: release_feed.available(keyed.runtime, principal),
+        lambda auth_client, principal: release_feed.available(auth_client.runtime, principal),
     ),
     "list members": (
         Permission.MANAGE_MEMBERS,
         True,
-        lambda keyed, principal: accounts.browse(keyed.runtime, principal),
+        lambda auth_client, principal: accounts.browse(auth_client.runtime, principal),
     ),
     "list the audit log": (
         Permission.VIEW_AUDIT_LOG,
         True,
-        lambda keyed, principal: audit.browse(keyed.runtime, principal),
+        lambda auth_client, principal: audit.browse(auth_client.runtime, principal),
     ),
 }
 """Services of the console that no route of the API calls: the permission, and whether it is needed
 in all workspaces."""
 
 
-def _contents(keyed: Keyed) -> list[Any]:
-    with keyed.runtime.storage.read() as tx:
+def _contents(auth_client: AuthClient) -> list[Any]:
+    with auth_client.runtime.storage.read() as tx:
         return [tx.rows.page(spec.record) for spec in TABLES]
 
 
@@ -165,30 +167,30 @@ def test_the_table_names_routes() -> None:
 
 @pytest.mark.parametrize("route", GUARDED)
 def test_a_role_permits_what_the_table_says(
-    filled: tuple[Keyed, Places],
+    filled: tuple[AuthClient, PopulatedIds],
     route: str,
     subtests: pytest.Subtests,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    keyed, places = filled
+    auth_client, ids = filled
     for name, (principal, _) in PRINCIPALS.items():
         monkeypatch.setattr(Guard, "admit", lambda *_, principal=principal: principal)
-        with subtests.test(name=name), keyed.undone():
-            before = _contents(keyed)
-            status, text = ask(keyed, places, route, "Bearer of a role")
+        with subtests.test(name=name), auth_client.undone():
+            before = _contents(auth_client)
+            status, text = ask(auth_client, ids, route, "Bearer of a role")
             if may(name, route):
                 assert status in TABLE[route].status, text
             else:
                 assert status == 401, text
             if not may(name, route) or NEEDS.get(route) is Permission.VIEW:
-                assert _contents(keyed) == before
+                assert _contents(auth_client) == before
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_role_permits_services_that_have_no_route(
-    filled: tuple[Keyed, Places], service: str, subtests: pytest.Subtests
+    filled: tuple[AuthClient, PopulatedIds], service: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, _ = filled
+    auth_client, _ = filled
     needs, everywhere, call = SERVICES[service]
     keys = {
         "a workspace's key": (Principal(workspace_id="acme"), OF_WORKSPACE_KEY),
@@ -197,11 +199,11 @@ def test_a_role_permits_services_that_have_no_route(
     }
     for name, (principal, held) in {**PRINCIPALS, **keys}.items():
         is_limited = principal.workspaces is not None or not principal.is_member
-        with subtests.test(name=name), keyed.undone():
-            before = _contents(keyed)
+        with subtests.test(name=name), auth_client.undone():
+            before = _contents(auth_client)
             if needs in held and not (everywhere and is_limited):
-                call(keyed, principal)
+                call(auth_client, principal)
             else:
                 with pytest.raises(Unauthorised):
-                    call(keyed, principal)
-                assert _contents(keyed) == before
+                    call(auth_client, principal)
+                assert _contents(auth_client) == before

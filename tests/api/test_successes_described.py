@@ -38,7 +38,7 @@ from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Step, ToolUse
 from memservice.worker.polling import Worker
 from support.api.documents import document
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import ScriptedReasoner
 from support.receiver import LOOPBACK, Receiver, receiving
 from support.stores.stores import sqlite_store_at
 
@@ -70,7 +70,7 @@ NEVER_TOLD = {
 }
 
 
-class Talkative(Scripted):
+class Talkative(ScriptedReasoner):
     """Says something to every question, after a call of a tool. Its dreams fail unless a test has
     set `dream`."""
 
@@ -259,8 +259,8 @@ class Story:
         self.do("POST", "…/sessions/talk/messages/list")
         self.do("GET", f"…/sessions/talk/messages/{self.message}")
         self.do("PUT", f"…/sessions/talk/messages/{self.message}", {"metadata": {"n": "one"}})
-        for place in ("", "/peers/alice", "/sessions/talk"):
-            assert self.do("POST", f"…{place}/search", {"query": "tea"})
+        for path in ("", "/peers/alice", "/sessions/talk"):
+            assert self.do("POST", f"…{path}/search", {"query": "tea"})
         self.do("POST", "…/peers/alice/representation", {})
         self.do("GET", "…/peers/alice/card")
         self.do("GET", "…/peers/alice/context")
@@ -275,10 +275,8 @@ class Story:
             },
         )
         self.do("GET", f"…/conclusions/{self.deduction}")
-        for place in ("", "/peers/alice"):
-            self.do(
-                "POST", f"…{place}/chat", {"query": "What about tea?", "include_evidence": True}
-            )
+        for path in ("", "/peers/alice"):
+            self.do("POST", f"…{path}/chat", {"query": "What about tea?", "include_evidence": True})
         copy = self.do("POST", "…/sessions/talk/clone")["id"]
         self.do("GET", "…/usage")
         self.do("DELETE", f"…/sessions/{copy}")
@@ -418,31 +416,31 @@ def _has_an_offset(value: object) -> bool:
     return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
 
 
-def fields_of(schema: Any, place: str = "") -> Iterator[str]:
-    """The place of each field that a schema names."""
+def fields_of(schema: Any, field: str = "") -> Iterator[str]:
+    """The path of each field that a schema names."""
     for alternative in schema.get("anyOf", ()):
-        yield from fields_of(alternative, place)
+        yield from fields_of(alternative, field)
     for name, inner in schema.get("properties", {}).items():
-        yield f"{place}.{name}"
-        yield from fields_of(inner, f"{place}.{name}")
+        yield f"{field}.{name}"
+        yield from fields_of(inner, f"{field}.{name}")
     if isinstance(schema.get("items"), dict):
-        yield from fields_of(schema["items"], f"{place}[]")
+        yield from fields_of(schema["items"], f"{field}[]")
     if isinstance(further := schema.get("additionalProperties"), dict):
-        yield from fields_of(further, f"{place}{{}}")
+        yield from fields_of(further, f"{field}{{}}")
 
 
-def fields_in(value: Any, places: Sequence[str], place: str = "") -> Iterator[str]:
-    """The place of each field that has a value other than null. `places`: those that are described;
+def fields_in(value: Any, fields: Sequence[str], field: str = "") -> Iterator[str]:
+    """The path of each field that has a value other than null. `fields`: those that are described;
     what is not among them is a name."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            here = f"{place}.{name}" if f"{place}.{name}" in places else f"{place}{{}}"
+            here = f"{field}.{name}" if f"{field}.{name}" in fields else f"{field}{{}}"
             if inner is not None:
                 yield here
-                yield from fields_in(inner, places, here)
+                yield from fields_in(inner, fields, here)
     elif isinstance(value, list):
         for inner in value:
-            yield from fields_in(inner, places, f"{place}[]")
+            yield from fields_in(inner, fields, f"{field}[]")
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
@@ -465,7 +463,7 @@ def test_each_documented_field_occurs_in_an_answer(
     told: dict[tuple[str, str], Told], method: str, path: str
 ) -> None:
     for status, schema in described(method, path).items():
-        places = list(fields_of(closed(schema or {})))
+        fields = list(fields_of(closed(schema or {})))
         bodies = [body for found, body in told[method, path].bodies if found == status]
-        seen = {place for body in bodies for place in fields_in(body, places)}
-        assert set(places) - seen == NEVER_TOLD.get((method, path, status), set()), status
+        seen = {field for body in bodies for field in fields_in(body, fields)}
+        assert set(fields) - seen == NEVER_TOLD.get((method, path, status), set()), status

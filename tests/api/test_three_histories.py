@@ -46,7 +46,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(furnished=st.booleans())
     def open(self, furnished: bool) -> None:
-        self.places: list[Workspace] = []
+        self.workspaces: list[Workspace] = []
         self.gone: list[Workspace] = []
         self.texts = 0
         if furnished:
@@ -57,7 +57,7 @@ class Histories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if hasattr(self, "places"):
+            if hasattr(self, "workspaces"):
                 self.look()
         finally:
             self.clear()
@@ -83,61 +83,68 @@ class Histories(RuleBasedStateMachine):
         assert (page["total"], page["pages"]) == (len(page["items"]), 1 if page["items"] else 0)
         return list(page["items"])
 
-    def learn(self, place: Workspace) -> None:
+    def learn(self, workspace: Workspace) -> None:
         """The uids of what the last step made, as the third generation shows them."""
         shown = {
             item["id"]: item["uid"]
-            for item in self.items(f"/v3/workspaces/{place.slug}/peers/list")
+            for item in self.items(f"/v3/workspaces/{workspace.slug}/peers/list")
         }
-        for peer in place.peers:
+        for peer in workspace.peers:
             if not peer.uid and peer.given_slug is not None:
                 peer.uid = shown[peer.given_slug]
-        for peer in place.peers:
+        for peer in workspace.peers:
             if not peer.uid:
-                (slug,) = shown.keys() - {other.slug for other in place.peers}
+                (slug,) = shown.keys() - {other.slug for other in workspace.peers}
                 peer.uid, peer.given_slug, peer.given_name = shown[slug], slug, slug
         rooms = {
             item["id"]: item["uid"]
-            for item in self.items(f"/v3/workspaces/{place.slug}/sessions/list")
+            for item in self.items(f"/v3/workspaces/{workspace.slug}/sessions/list")
         }
-        for session in place.sessions:
+        for session in workspace.sessions:
             if not session.uid:
                 session.uid = rooms[session.slug]
 
-    def place(self, pick: int) -> Workspace:
-        return self.places[pick % len(self.places)]
+    def workspace(self, pick: int) -> Workspace:
+        return self.workspaces[pick % len(self.workspaces)]
 
     def of(self, pick: int, things: list[Any]) -> Any:
         return things[pick % len(things)]
 
     def named(self, name: str) -> Workspace | None:
-        return next((place for place in self.places if place.name == name), None)
+        return next((workspace for workspace in self.workspaces if workspace.name == name), None)
 
     def slugged(self, slug: str) -> Workspace | None:
-        return next((place for place in self.places if place.slug == slug), None)
+        return next((workspace for workspace in self.workspaces if workspace.slug == slug), None)
 
     def has_place(self) -> bool:
-        return bool(self.places)
+        return bool(self.workspaces)
 
     def has_user(self) -> bool:
-        return any(place.users for place in self.places)
+        return any(workspace.users for workspace in self.workspaces)
 
     def has_session(self) -> bool:
-        return any(place.sessions and place.users for place in self.places)
+        return any(workspace.sessions and workspace.users for workspace in self.workspaces)
 
     def inhabited(self, pick: int) -> tuple[Workspace, Peer]:
-        place = self.of(pick, [place for place in self.places if place.users])
-        return place, self.of(pick // 7, place.users)
+        workspace = self.of(pick, [workspace for workspace in self.workspaces if workspace.users])
+        return workspace, self.of(pick // 7, workspace.users)
 
     def held(self, pick: int) -> tuple[Workspace, Session, Peer]:
         """A session, and usually a peer that may write to it."""
-        place = self.of(pick, [place for place in self.places if place.sessions and place.users])
-        session = self.of(pick // 7, place.sessions)
-        shown = [user for user in place.users if session.is_shown_to(user)]
-        return place, session, self.of(pick // 77, shown if shown and pick % 5 else place.users)
+        workspace = self.of(
+            pick,
+            [workspace for workspace in self.workspaces if workspace.sessions and workspace.users],
+        )
+        session = self.of(pick // 7, workspace.sessions)
+        shown = [user for user in workspace.users if session.is_shown_to(user)]
+        return (
+            workspace,
+            session,
+            self.of(pick // 77, shown if shown and pick % 5 else workspace.users),
+        )
 
-    def at(self, place: Workspace, user: Peer, session: Session | None = None) -> str:
-        path = f"/v1/apps/{place.uid}/users/{user.uid}"
+    def at(self, workspace: Workspace, user: Peer, session: Session | None = None) -> str:
+        path = f"/v1/apps/{workspace.uid}/users/{user.uid}"
         return path if session is None else f"{path}/sessions/{session.uid}"
 
     def text(self) -> str:
@@ -146,7 +153,7 @@ class Histories(RuleBasedStateMachine):
 
     # Workspaces
 
-    @precondition(lambda self: len(self.places) < MANY)
+    @precondition(lambda self: len(self.workspaces) < MANY)
     @rule(name=PLACES, gets=st.booleans())
     def make_app(self, name: str, gets: bool) -> None:
         found = self.named(name)
@@ -156,11 +163,11 @@ class Histories(RuleBasedStateMachine):
             answer = self.ask("POST", "/v1/apps", {"name": name}, status=409 if found else 200)
         if found is None:
             slug = name if "&" not in name and self.slugged(name) is None else None
-            self.places.append(Workspace(answer["id"], slug, name))
+            self.workspaces.append(Workspace(answer["id"], slug, name))
         elif gets:
             assert answer["id"] == found.uid
 
-    @precondition(lambda self: len(self.places) < MANY)
+    @precondition(lambda self: len(self.workspaces) < MANY)
     @rule(slug=PLACES.filter(lambda name: "&" not in name), by=LATER)
     def make_workspace(self, slug: str, by: str) -> None:
         found = self.slugged(slug)
@@ -172,74 +179,74 @@ class Histories(RuleBasedStateMachine):
         )
         uid = self.ask("POST", "/v3/workspaces", {"id": slug}, status=200)["uid"]
         if found is None:
-            self.places.append(Workspace(uid, slug, slug if self.named(slug) is None else None))
+            self.workspaces.append(Workspace(uid, slug, slug if self.named(slug) is None else None))
         else:
             assert uid == found.uid
 
     @precondition(has_place)
     @rule(pick=PICK, name=PLACES)
     def rename_app(self, pick: int, name: str) -> None:
-        place = self.place(pick)
+        workspace = self.workspace(pick)
         other = self.named(name)
         self.ask(
             "PUT",
-            f"/v1/apps/{place.uid}",
+            f"/v1/apps/{workspace.uid}",
             {"name": name},
-            status=200 if other in (None, place) else 409,
+            status=200 if other in (None, workspace) else 409,
         )
         if other is None:
-            place.given_name = name
+            workspace.given_name = name
 
-    @precondition(lambda self: any(len(place.sessions) > MANY for place in self.places))
+    @precondition(lambda self: any(len(workspace.sessions) > MANY for workspace in self.workspaces))
     @rule(pick=PICK, by=LATER)
     def delete_workspace(self, pick: int, by: str) -> None:
-        place = self.place(pick)
-        busy = any(session.state == ACTIVE for session in place.sessions)
+        workspace = self.workspace(pick)
+        busy = any(session.state == ACTIVE for session in workspace.sessions)
         if by == "v3" and busy:
-            self.ask("DELETE", f"/v3/workspaces/{place.slug}", status=409)
+            self.ask("DELETE", f"/v3/workspaces/{workspace.slug}", status=409)
             return
-        self.ask("DELETE", f"/{by}/workspaces/{place.slug}", status=202 if by == "v3" else 200)
-        self.places.remove(place)
-        self.gone.append(place)
+        self.ask("DELETE", f"/{by}/workspaces/{workspace.slug}", status=202 if by == "v3" else 200)
+        self.workspaces.remove(workspace)
+        self.gone.append(workspace)
 
     # Peers
 
     @precondition(has_place)
     @rule(pick=PICK, name=USERS.filter(bool), gets=st.booleans())
     def make_user(self, pick: int, name: str, gets: bool) -> None:
-        place = self.place(pick)
-        users, found = f"/v1/apps/{place.uid}/users", place.by_name(name)
+        workspace = self.workspace(pick)
+        users, found = f"/v1/apps/{workspace.uid}/users", workspace.by_name(name)
         if gets:
             answer = self.ask("GET", f"{users}/get_or_create/{name}", status=200)
         else:
             answer = self.ask("POST", users, {"name": name}, status=409 if found else 200)
         if found is None:
-            place.add_user(name).uid = answer["id"]
+            workspace.add_user(name).uid = answer["id"]
         elif gets:
             assert answer["id"] == found.uid
 
     @precondition(has_place)
     @rule(pick=PICK, slug=PEERS, by=LATER)
     def make_peer(self, pick: int, slug: str, by: str) -> None:
-        place = self.place(pick)
-        created = place.by_slug(slug) is None
+        workspace = self.workspace(pick)
+        created = workspace.by_slug(slug) is None
         self.ask(
             "POST",
-            f"/{by}/workspaces/{place.slug}/peers",
+            f"/{by}/workspaces/{workspace.slug}/peers",
             {"id": slug},
             status=201 if created and by == "v3" else 200,
         )
-        place.ensure([slug])
-        self.learn(place)
+        workspace.ensure([slug])
+        self.learn(workspace)
 
     @precondition(has_user)
     @rule(pick=PICK, name=USERS)
     def rename_user(self, pick: int, name: str) -> None:
-        place, user = self.inhabited(pick)
-        other = place.by_name(name)
+        workspace, user = self.inhabited(pick)
+        other = workspace.by_name(name)
         self.ask(
             "PUT",
-            self.at(place, user),
+            self.at(workspace, user),
             {"name": name},
             status=200 if other in (None, user) else 409,
         )
@@ -251,18 +258,18 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_user)
     @rule(pick=PICK)
     def make_owned_session(self, pick: int) -> None:
-        place, user = self.inhabited(pick)
-        answer = self.ask("POST", f"{self.at(place, user)}/sessions", {}, status=200)
+        workspace, user = self.inhabited(pick)
+        answer = self.ask("POST", f"{self.at(workspace, user)}/sessions", {}, status=200)
         session = Session(user, uid=answer["id"])
-        session.join([user, place.the_assistant()])
-        place.sessions.append(session)
-        self.learn(place)
+        session.join([user, workspace.the_assistant()])
+        workspace.sessions.append(session)
+        self.learn(workspace)
 
     @precondition(has_place)
     @rule(pick=PICK, slug=SESSIONS, by=LATER, members=st.lists(PEERS, max_size=2))
     def make_session(self, pick: int, slug: str, by: str, members: list[str]) -> None:
-        place = self.place(pick)
-        found = place.session(slug)
+        workspace = self.workspace(pick)
+        found = workspace.session(slug)
         status = (
             404
             if found is not None and found.state != ACTIVE
@@ -271,18 +278,18 @@ class Histories(RuleBasedStateMachine):
             else 200
         )
         wanted = {"id": slug, "peers": {name: {} for name in members}}
-        self.ask("POST", f"/{by}/workspaces/{place.slug}/sessions", wanted, status=status)
+        self.ask("POST", f"/{by}/workspaces/{workspace.slug}/sessions", wanted, status=status)
         if status != 404:
-            self._joined(place, slug, members)
+            self._joined(workspace, slug, members)
 
-    def _joined(self, place: Workspace, slug: str, members: list[str]) -> Session:
-        peers = place.ensure(members)
-        session = place.session(slug)
+    def _joined(self, workspace: Workspace, slug: str, members: list[str]) -> Session:
+        peers = workspace.ensure(members)
+        session = workspace.session(slug)
         if session is None:
             session = Session(None, slug)
-            place.sessions.append(session)
+            workspace.sessions.append(session)
         session.join(peers)
-        self.learn(place)
+        self.learn(workspace)
         return session
 
     @precondition(has_session)
@@ -293,44 +300,48 @@ class Histories(RuleBasedStateMachine):
         how=st.sampled_from(["POST", "PUT"]),
     )
     def add_or_set_members(self, pick: int, names: list[str], by: str, how: str) -> None:
-        place, session, _ = self.held(pick)
-        path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers"
+        workspace, session, _ = self.held(pick)
+        path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/peers"
         self.ask(
             how, path, {name: {} for name in names}, status=200 if session.state == ACTIVE else 404
         )
         if session.state == ACTIVE:
             session.leave(list(session.members) if how == "PUT" else [])
-            session.join(place.ensure(names))
-            self.learn(place)
+            session.join(workspace.ensure(names))
+            self.learn(workspace)
 
     @precondition(has_session)
     @rule(pick=PICK, also=PEERS, by=LATER)
     def remove_members(self, pick: int, also: str, by: str) -> None:
-        place, session, user = self.held(pick)
-        path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers"
+        workspace, session, user = self.held(pick)
+        path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/peers"
         self.ask("DELETE", path, [user.slug, also], status=200 if session.state == ACTIVE else 404)
         if session.state == ACTIVE:
             session.leave(
-                [peer for slug in (user.slug, also) if (peer := place.by_slug(slug)) is not None]
+                [
+                    peer
+                    for slug in (user.slug, also)
+                    if (peer := workspace.by_slug(slug)) is not None
+                ]
             )
 
     @precondition(has_session)
     @rule(pick=PICK)
     def archive(self, pick: int) -> None:
-        place, session, user = self.held(pick)
+        workspace, session, user = self.held(pick)
         allowed = session.is_shown_to(user) and session.state != DELETING
-        self.ask("DELETE", self.at(place, user, session), status=200 if allowed else 404)
+        self.ask("DELETE", self.at(workspace, user, session), status=200 if allowed else 404)
         if allowed:
             session.state = ARCHIVED
 
     @precondition(has_session)
     @rule(pick=PICK, by=LATER)
     def delete_session(self, pick: int, by: str) -> None:
-        place, session, _ = self.held(pick)
+        workspace, session, _ = self.held(pick)
         active = session.state == ACTIVE
         self.ask(
             "DELETE",
-            f"/{by}/workspaces/{place.slug}/sessions/{session.slug}",
+            f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}",
             status=202 if active else 404,
         )
         if active:
@@ -341,37 +352,37 @@ class Histories(RuleBasedStateMachine):
         pick=PICK, upto=st.none() | PICK, deep=st.booleans(), by=st.sampled_from(["v1", "v2", "v3"])
     )
     def clone(self, pick: int, upto: int | None, deep: bool, by: str) -> None:
-        place, session, user = self.held(pick)
-        if len(place.sessions) >= 4 * MANY:
+        workspace, session, user = self.held(pick)
+        if len(workspace.sessions) >= 4 * MANY:
             return
         until = upto % len(session.said) if upto is not None and session.said else None
         query = f"?deep_copy={str(deep).lower()}"
         if until is not None:
-            query += f"&message_id={self.message_ids(place, session)[until]}"
+            query += f"&message_id={self.message_ids(workspace, session)[until]}"
         if by == "v1":
             allowed = session.is_shown_to(user) and session.state != DELETING
             answer = self.ask(
                 "GET",
-                f"{self.at(place, user, session)}/clone{query}",
+                f"{self.at(workspace, user, session)}/clone{query}",
                 status=200 if allowed else 404,
             )
         else:
             allowed, method = session.state == ACTIVE, "GET" if by == "v2" else "POST"
-            path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/clone{query}"
+            path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/clone{query}"
             answer = self.ask(
                 method, path, status=404 if not allowed else 201 if by == "v3" else 200
             )
         if allowed:
-            place.clone(session, until, deep and by == "v1").uid = answer["id"]
+            workspace.clone(session, until, deep and by == "v1").uid = answer["id"]
 
-    def message_ids(self, place: Workspace, session: Session) -> list[str]:
+    def message_ids(self, workspace: Workspace, session: Session) -> list[str]:
         if session.state == ACTIVE:
-            path = f"/v3/workspaces/{place.slug}/sessions/{session.slug}/messages/list"
+            path = f"/v3/workspaces/{workspace.slug}/sessions/{session.slug}/messages/list"
         else:
-            viewers = [user for user in place.users if session.is_shown_to(user)]
+            viewers = [user for user in workspace.users if session.is_shown_to(user)]
             if not viewers:
                 return ["unknown"] * len(session.said)
-            path = f"{self.at(place, viewers[0], session)}/messages/list"
+            path = f"{self.at(workspace, viewers[0], session)}/messages/list"
         return [item["id"] for item in self.items(path)]
 
     # What is said
@@ -379,145 +390,150 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_session)
     @rule(pick=PICK, by=st.lists(st.booleans(), min_size=1, max_size=2))
     def say_as_user(self, pick: int, by: list[bool]) -> None:
-        place, session, user = self.held(pick)
+        workspace, session, user = self.held(pick)
         said = [(self.text(), is_user) for is_user in by]
         allowed = session.is_shown_to(user) and session.state != DELETING
         body = {"messages": [{"content": content, "is_user": is_user} for content, is_user in said]}
         self.ask(
             "POST",
-            f"{self.at(place, user, session)}/messages/batch",
+            f"{self.at(workspace, user, session)}/messages/batch",
             body,
             status=200 if allowed else 404,
         )
         if allowed:
-            authors = [user if is_user else place.the_assistant() for is_user in by]
+            authors = [user if is_user else workspace.the_assistant() for is_user in by]
             session.said += zip((content for content, _ in said), authors, strict=True)
             session.join(authors)
-            self.learn(place)
+            self.learn(workspace)
 
     @precondition(has_place)
     @rule(pick=PICK, slug=SESSIONS, author=PEERS, by=LATER)
     def say_as_peer(self, pick: int, slug: str, author: str, by: str) -> None:
-        place = self.place(pick)
-        known = place.session(slug)
-        if known is None and len(place.sessions) >= 4 * MANY:
+        workspace = self.workspace(pick)
+        known = workspace.session(slug)
+        if known is None and len(workspace.sessions) >= 4 * MANY:
             return
         text = self.text()
         allowed = known is None or known.state == ACTIVE
         body = {"messages": [{"peer_id": author, "content": text}]}
-        path = f"/{by}/workspaces/{place.slug}/sessions/{slug}/messages"
+        path = f"/{by}/workspaces/{workspace.slug}/sessions/{slug}/messages"
         self.ask("POST", path, body, status=404 if not allowed else 201 if by == "v3" else 200)
         if allowed:
-            (peer,) = place.ensure([author])
-            self._joined(place, slug, [author]).said.append((text, peer))
+            (peer,) = workspace.ensure([author])
+            self._joined(workspace, slug, [author]).said.append((text, peer))
 
     @precondition(has_session)
     @rule(pick=PICK)
     def note(self, pick: int) -> None:
-        place, session, user = self.held(pick)
+        workspace, session, user = self.held(pick)
         allowed = session.is_shown_to(user) and session.state != DELETING
         wanted = {"label": self.text(), "content": "", "session_id": session.uid}
         self.ask(
-            "POST", f"{self.at(place, user)}/metamessages", wanted, status=200 if allowed else 404
+            "POST",
+            f"{self.at(workspace, user)}/metamessages",
+            wanted,
+            status=200 if allowed else 404,
         )
         if allowed:
-            place.notes.append(Note(user, session, wanted["label"]))
+            workspace.notes.append(Note(user, session, wanted["label"]))
 
     @rule()
     def work(self) -> None:
         Worker(self.runtime).run_until_idle()
-        for place in self.places:
-            place.erase()
+        for workspace in self.workspaces:
+            workspace.erase()
 
     # What is seen
 
     @rule()
     def look(self) -> None:
         self.see_workspaces()
-        for place in self.places:
-            self.see_peers(place)
-            self.see_sessions(place)
-            for session in place.sessions:
-                self.see_messages(place, session)
-                self.see_members(place, session)
+        for workspace in self.workspaces:
+            self.see_peers(workspace)
+            self.see_sessions(workspace)
+            for session in workspace.sessions:
+                self.see_messages(workspace, session)
+                self.see_members(workspace, session)
 
     def see_workspaces(self) -> None:
         apps = [(item["id"], item["name"]) for item in self.items("/v1/apps/list")]
-        assert apps == [(place.uid, place.name) for place in self.places]
+        assert apps == [(workspace.uid, workspace.name) for workspace in self.workspaces]
         for by in ("v2", "v3"):
             assert [item["id"] for item in self.items(f"/{by}/workspaces/list")] == [
-                place.slug for place in self.places
+                workspace.slug for workspace in self.workspaces
             ]
-        for place in self.gone:
-            self.ask("GET", f"/v1/apps?app_id={place.uid}", status=404)
-            assert self.items(f"/v1/apps/{place.uid}/users/list") == []
+        for workspace in self.gone:
+            self.ask("GET", f"/v1/apps?app_id={workspace.uid}", status=404)
+            assert self.items(f"/v1/apps/{workspace.uid}/users/list") == []
 
-    def see_peers(self, place: Workspace) -> None:
+    def see_peers(self, workspace: Workspace) -> None:
         users = [
-            (item["id"], item["name"]) for item in self.items(f"/v1/apps/{place.uid}/users/list")
+            (item["id"], item["name"])
+            for item in self.items(f"/v1/apps/{workspace.uid}/users/list")
         ]
-        assert users == [(user.uid, user.name) for user in place.users]
+        assert users == [(user.uid, user.name) for user in workspace.users]
         for by in ("v2", "v3"):
             assert [
-                item["id"] for item in self.items(f"/{by}/workspaces/{place.slug}/peers/list")
-            ] == [peer.slug for peer in place.peers]
+                item["id"] for item in self.items(f"/{by}/workspaces/{workspace.slug}/peers/list")
+            ] == [peer.slug for peer in workspace.peers]
 
-    def see_sessions(self, place: Workspace) -> None:
-        active = [session.slug for session in place.sessions if session.state == ACTIVE]
+    def see_sessions(self, workspace: Workspace) -> None:
+        active = [session.slug for session in workspace.sessions if session.state == ACTIVE]
         for by in ("v2", "v3"):
-            at = f"/{by}/workspaces/{place.slug}"
+            at = f"/{by}/workspaces/{workspace.slug}"
             assert [item["id"] for item in self.items(f"{at}/sessions/list")] == active
-            for peer in place.peers:
+            for peer in workspace.peers:
                 joined = [
                     session.slug
-                    for session in place.sessions
+                    for session in workspace.sessions
                     if session.state != ARCHIVED and peer in session.members
                 ]
                 assert [
                     item["id"] for item in self.items(f"{at}/peers/{peer.slug}/sessions")
                 ] == joined
-        for user in place.users:
+        for user in workspace.users:
             shown = [
                 (session.uid, session.state == ACTIVE)
-                for session in place.sessions
+                for session in workspace.sessions
                 if session.is_shown_to(user)
             ]
-            path = f"{self.at(place, user)}/sessions"
+            path = f"{self.at(workspace, user)}/sessions"
             listed = self.items(f"{path}/list")
             assert [(item["id"], item["is_active"]) for item in listed] == shown
             assert {item["user_id"] for item in listed} <= {user.uid}
             only = [item["id"] for item in self.items(f"{path}/list", {"is_active": True})]
             assert only == [uid for uid, is_active in shown if is_active]
             labels = [
-                item["label"] for item in self.items(f"{self.at(place, user)}/metamessages/list")
+                item["label"]
+                for item in self.items(f"{self.at(workspace, user)}/metamessages/list")
             ]
-            assert labels == [note.label for note in place.notes if note.owner is user]
+            assert labels == [note.label for note in workspace.notes if note.owner is user]
 
-    def see_messages(self, place: Workspace, session: Session) -> None:
-        for user in place.users:
+    def see_messages(self, workspace: Workspace, session: Session) -> None:
+        for user in workspace.users:
             self.ask(
                 "GET",
-                f"{self.at(place, user)}/sessions?session_id={session.uid}",
+                f"{self.at(workspace, user)}/sessions?session_id={session.uid}",
                 status=200 if session.is_shown_to(user) else 404,
             )
             seen = [
                 (item["content"], item["is_user"])
-                for item in self.items(f"{self.at(place, user, session)}/messages/list")
+                for item in self.items(f"{self.at(workspace, user, session)}/messages/list")
             ]
             mine = [(content, author is user) for content, author in session.said]
             assert seen == (mine if session.is_shown_to(user) else [])
         for by in ("v2", "v3"):
-            path = f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/messages/list"
+            path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/messages/list"
             told = [(item["content"], item["peer_id"]) for item in self.items(path)]
             said = [(content, author.slug) for content, author in session.said]
             assert told == ([] if session.state == ARCHIVED else said)
 
-    def see_members(self, place: Workspace, session: Session) -> None:
+    def see_members(self, workspace: Workspace, session: Session) -> None:
         present = {peer.slug for peer, inside in session.members.items() if inside}
         for by in ("v2", "v3"):
             page = self.ask(
                 "GET",
-                f"/{by}/workspaces/{place.slug}/sessions/{session.slug}/peers?size=100",
+                f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/peers?size=100",
                 status=200,
             )
             assert page["total"] == len(page["items"])

@@ -12,7 +12,7 @@ import pytest
 
 from memservice.services.auth import api_keys
 from memservice.worker.polling import Worker
-from support.api.auth_world import ALL, Keyed, signed
+from support.api.auth_client import ALL, AuthClient, signed
 from support.stores.stores import store_of
 
 pytestmark = pytest.mark.slow
@@ -23,16 +23,16 @@ LATER = {"v2": "/v2/workspaces/acme", "v3": "/v3/workspaces/acme"}
 
 
 @dataclass
-class World:
+class Acme:
     """Workspace acme with alice, who owns a session and is in the session room with bob; bob owns a
     session of his own."""
 
-    keyed: Keyed
+    auth_client: AuthClient
     uids: dict[str, str]
 
     def make_again(self) -> None:
         """Make acme, and all in it, under the same names."""
-        do, uids = self.keyed.do, self.uids
+        do, uids = self.auth_client.do, self.uids
         uids["acme"] = do("POST", "/v3/workspaces", {"id": "acme"})["uid"]
         for name in ("alice", "bob"):
             uids[name] = do("POST", f"{LATER['v3']}/peers", {"id": name})["uid"]
@@ -46,7 +46,7 @@ class World:
 
     def erase(self) -> None:
         """Let the work that waits be done, so that a deleted session's name is free."""
-        Worker(self.keyed.runtime).run_until_idle()
+        Worker(self.auth_client.runtime).run_until_idle()
 
     def mint(self, by: str, of: str) -> str:
         """A key of generation `by`: of the workspace, of alice, of her own session or of the shared
@@ -65,13 +65,13 @@ class World:
             "room": (f"session_id={uids['room']}", "workspace_id=acme&session_id=room"),
         }[of]
         query = named[0] if by == "v1" else named[1]
-        return str(self.keyed.do("POST", f"/{by}/keys?{query}")["key"])
+        return str(self.auth_client.do("POST", f"/{by}/keys?{query}")["key"])
 
     def status(self, token: str, generation: str, what: str) -> int:
         """Of a request that only reads."""
         method, path = self._first()[what] if generation == "v1" else self._later(generation)[what]
         options: dict[str, Any] = {} if method == "GET" else {"json": {}}
-        return self.keyed.call(method, path, token, **options).status_code
+        return self.auth_client.call(method, path, token, **options).status_code
 
     def _first(self) -> dict[str, tuple[str, str]]:
         app = f"/v1/apps/{self.uids['acme']}"
@@ -128,202 +128,205 @@ OPENS = {
 
 
 @pytest.fixture
-def world(storage_name: str, tmp_path: Path) -> Iterator[World]:
+def acme(storage_name: str, tmp_path: Path) -> Iterator[Acme]:
     with store_of(storage_name, tmp_path) as uri:
-        keyed = Keyed.open(uri)
-        world = World(keyed, {"other": keyed.do("POST", "/v3/workspaces", {"id": "other"})["uid"]})
-        world.make_again()
-        yield world
-        keyed.close()
+        auth_client = AuthClient.open(uri)
+        acme = Acme(
+            auth_client, {"other": auth_client.do("POST", "/v3/workspaces", {"id": "other"})["uid"]}
+        )
+        acme.make_again()
+        yield acme
+        auth_client.close()
 
 
 @pytest.mark.parametrize("of", OPENS)
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_gives_the_same_access_in_every_generation(world: World, by: str, of: str) -> None:
-    token = world.mint(by, of)
+def test_a_key_gives_the_same_access_in_every_generation(acme: Acme, by: str, of: str) -> None:
+    token = acme.mint(by, of)
     for generation in GENERATIONS:
-        found = {what: world.status(token, generation, what) for what in EVERYTHING}
+        found = {what: acme.status(token, generation, what) for what in EVERYTHING}
         assert found == {what: OPEN if what in OPENS[of] else SHUT for what in EVERYTHING}, (
             generation
         )
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_works_after_renaming(world: World, by: str) -> None:
-    token = world.mint(by, "alice")
-    at = f"/v1/apps/{world.uids['acme']}"
-    world.keyed.do("PUT", f"{at}/users/{world.uids['alice']}", {"name": "Alice Cooper"})
-    world.keyed.do("PUT", at, {"name": "Acme & Sons"})
-    assert [world.status(token, generation, "alice") for generation in GENERATIONS] == [OPEN] * 3
-    assert [world.status(token, generation, "bob") for generation in GENERATIONS] == [SHUT] * 3
+def test_a_key_works_after_renaming(acme: Acme, by: str) -> None:
+    token = acme.mint(by, "alice")
+    at = f"/v1/apps/{acme.uids['acme']}"
+    acme.auth_client.do("PUT", f"{at}/users/{acme.uids['alice']}", {"name": "Alice Cooper"})
+    acme.auth_client.do("PUT", at, {"name": "Acme & Sons"})
+    assert [acme.status(token, generation, "alice") for generation in GENERATIONS] == [OPEN] * 3
+    assert [acme.status(token, generation, "bob") for generation in GENERATIONS] == [SHUT] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_opens_an_archived_session_where_there_is_one(world: World, by: str) -> None:
-    token, said = world.mint(by, "owned"), {"content": "still here", "is_user": True}
-    path = (
-        f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions/{world.uids['owned']}"
-    )
-    assert world.keyed.call("DELETE", path, token).status_code == 200
-    assert world.keyed.call("POST", f"{path}/messages", token, json=said).status_code == 200
+def test_a_key_opens_an_archived_session_where_there_is_one(acme: Acme, by: str) -> None:
+    token, said = acme.mint(by, "owned"), {"content": "still here", "is_user": True}
+    path = f"/v1/apps/{acme.uids['acme']}/users/{acme.uids['alice']}/sessions/{acme.uids['owned']}"
+    assert acme.auth_client.call("DELETE", path, token).status_code == 200
+    assert acme.auth_client.call("POST", f"{path}/messages", token, json=said).status_code == 200
     for root in LATER.values():
-        listed = world.keyed.call(
-            "POST", f"{root}/sessions/{world.uids['owned']}/messages/list", token, json={}
+        listed = acme.auth_client.call(
+            "POST", f"{root}/sessions/{acme.uids['owned']}/messages/list", token, json={}
         )
         assert (listed.status_code, listed.get_json()["total"]) == (200, 0)
         assert (
-            world.keyed.call("DELETE", f"{root}/sessions/{world.uids['owned']}", token).status_code
+            acme.auth_client.call(
+                "DELETE", f"{root}/sessions/{acme.uids['owned']}", token
+            ).status_code
             == 404
         )
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_member_key_reads_until_the_member_leaves(world: World, by: str) -> None:
-    token = world.mint(by, "alice")
+def test_a_member_key_reads_until_the_member_leaves(acme: Acme, by: str) -> None:
+    token = acme.mint(by, "alice")
+    assert [acme.status(token, generation, "the shared session") for generation in GENERATIONS] == [
+        OPEN
+    ] * 3
+    acme.auth_client.do("DELETE", f"{LATER['v2']}/sessions/room/peers", ["alice"])
     assert [
-        world.status(token, generation, "the shared session") for generation in GENERATIONS
-    ] == [OPEN] * 3
-    world.keyed.do("DELETE", f"{LATER['v2']}/sessions/room/peers", ["alice"])
-    assert [
-        world.status(token, generation, "the shared session") for generation in ("v2", "v3")
+        acme.status(token, generation, "the shared session") for generation in ("v2", "v3")
     ] == [SHUT] * 2
-    at = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions"
+    at = f"/v1/apps/{acme.uids['acme']}/users/{acme.uids['alice']}/sessions"
     assert (
-        world.keyed.call("GET", f"{at}?session_id={world.uids['room']}", token).status_code == 404
+        acme.auth_client.call("GET", f"{at}?session_id={acme.uids['room']}", token).status_code
+        == 404
     )
     assert (
-        world.keyed.call(
-            "POST", f"{at}/{world.uids['room']}/messages/list", token, json={}
+        acme.auth_client.call(
+            "POST", f"{at}/{acme.uids['room']}/messages/list", token, json={}
         ).get_json()["total"]
         == 0
     )
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_revoked_key_is_revoked_everywhere(world: World, by: str) -> None:
-    token = world.mint(by, "workspace")
-    (key,) = world.keyed.do("GET", "/v3/keys")["items"]
-    world.keyed.do("DELETE", f"/v3/keys/{key['id']}")
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [
+def test_a_revoked_key_is_revoked_everywhere(acme: Acme, by: str) -> None:
+    token = acme.mint(by, "workspace")
+    (key,) = acme.auth_client.do("GET", "/v3/keys")["items"]
+    acme.auth_client.do("DELETE", f"/v3/keys/{key['id']}")
+    assert [acme.status(token, generation, "the workspace") for generation in GENERATIONS] == [
         SHUT
     ] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(world: World, by: str) -> None:
+def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(acme: Acme, by: str) -> None:
     """Nor do keys of its peers and sessions open those of the same name there, and a new key opens
     what the old one opened."""
-    tokens = {of: world.mint(by, of) for of in OPENS}
-    world.keyed.do("DELETE", LATER["v2"])
-    world.make_again()
+    tokens = {of: acme.mint(by, of) for of in OPENS}
+    acme.auth_client.do("DELETE", LATER["v2"])
+    acme.make_again()
     for of, token in tokens.items():
         for generation in GENERATIONS:
-            found = {what: world.status(token, generation, what) for what in EVERYTHING}
+            found = {what: acme.status(token, generation, what) for what in EVERYTHING}
             assert found == dict.fromkeys(EVERYTHING, SHUT), (of, generation)
     assert [
-        world.status(world.mint(by, "workspace"), generation, "the workspace")
+        acme.status(acme.mint(by, "workspace"), generation, "the workspace")
         for generation in GENERATIONS
     ] == [OPEN] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
-def test_a_key_of_a_deleted_session_does_not_open_its_successor(world: World, by: str) -> None:
+def test_a_key_of_a_deleted_session_does_not_open_its_successor(acme: Acme, by: str) -> None:
     of_the_session, of_the_workspace, of_alice = (
-        world.mint(by, of) for of in ("room", "workspace", "alice")
+        acme.mint(by, of) for of in ("room", "workspace", "alice")
     )
-    world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
+    acme.auth_client.do("DELETE", f"{LATER['v3']}/sessions/room")
     assert [
-        world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
+        acme.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
     ] == [SHUT] * 3
-    world.erase()
+    acme.erase()
     assert [
-        world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
+        acme.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
     ] == [SHUT] * 3
-    again = world.keyed.do(
+    again = acme.auth_client.do(
         "POST", f"{LATER['v3']}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}}}
     )
-    assert again["uid"] != world.uids["room"]
-    world.uids["room"] = again["uid"]
+    assert again["uid"] != acme.uids["room"]
+    acme.uids["room"] = again["uid"]
     assert [
-        world.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
+        acme.status(of_the_session, generation, "the shared session") for generation in GENERATIONS
     ] == [SHUT] * 3
     assert [
-        world.status(of_the_workspace, generation, "the shared session")
+        acme.status(of_the_workspace, generation, "the shared session")
         for generation in GENERATIONS
     ] == [OPEN] * 3
     assert [
-        world.status(of_alice, generation, "the shared session") for generation in GENERATIONS
+        acme.status(of_alice, generation, "the shared session") for generation in GENERATIONS
     ] == [OPEN] * 3
     assert [
-        world.status(world.mint(by, "room"), generation, "the shared session")
+        acme.status(acme.mint(by, "room"), generation, "the shared session")
         for generation in GENERATIONS
     ] == [OPEN] * 3
 
 
 @pytest.mark.parametrize("by", ["v2", "v3"])
 def test_a_key_created_before_its_workspace_belongs_to_the_first_of_that_name(
-    world: World, by: str
+    acme: Acme, by: str
 ) -> None:
     """Clients create what they name when they first use it."""
-    made = world.keyed.do("POST", f"/{by}/keys?workspace_id=later&session_id=s")["key"]
+    made = acme.auth_client.do("POST", f"/{by}/keys?workspace_id=later&session_id=s")["key"]
     messages = f"/{by}/workspaces/later/sessions/s/messages"
     said = {"messages": [{"peer_id": "alice", "content": "first"}]}
-    assert world.keyed.call("POST", messages, made, json=said).status_code == (
+    assert acme.auth_client.call("POST", messages, made, json=said).status_code == (
         200 if by == "v2" else 201
     )
-    assert world.keyed.call("POST", f"{messages}/list", made, json={}).status_code == 200
-    world.keyed.do("DELETE", "/v2/workspaces/later")
-    assert world.keyed.call("POST", messages, made, json=said).status_code == SHUT
-    world.keyed.do("POST", messages, said)
-    assert world.keyed.call("POST", f"{messages}/list", made, json={}).status_code == SHUT
+    assert acme.auth_client.call("POST", f"{messages}/list", made, json={}).status_code == 200
+    acme.auth_client.do("DELETE", "/v2/workspaces/later")
+    assert acme.auth_client.call("POST", messages, made, json=said).status_code == SHUT
+    acme.auth_client.do("POST", messages, said)
+    assert acme.auth_client.call("POST", f"{messages}/list", made, json={}).status_code == SHUT
 
 
 @pytest.mark.parametrize("by", ["v2", "v3"])
 def test_a_key_created_during_the_erasure_of_its_session_belongs_to_the_next_one(
-    world: World, by: str
+    acme: Acme, by: str
 ) -> None:
-    world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
-    token = world.mint(by, "room")
-    world.erase()
-    world.keyed.do("POST", f"{LATER['v3']}/sessions", {"id": "room"})
+    acme.auth_client.do("DELETE", f"{LATER['v3']}/sessions/room")
+    token = acme.mint(by, "room")
+    acme.erase()
+    acme.auth_client.do("POST", f"{LATER['v3']}/sessions", {"id": "room"})
     assert [
-        world.status(token, generation, "the shared session") for generation in ("v2", "v3")
+        acme.status(token, generation, "the shared session") for generation in ("v2", "v3")
     ] == [OPEN] * 2
-    world.keyed.do("DELETE", f"{LATER['v3']}/sessions/room")
+    acme.auth_client.do("DELETE", f"{LATER['v3']}/sessions/room")
     assert [
-        world.status(token, generation, "the shared session") for generation in ("v2", "v3")
+        acme.status(token, generation, "the shared session") for generation in ("v2", "v3")
     ] == [SHUT] * 2
 
 
-def test_a_token_without_an_id_is_checked_by_its_names(world: World) -> None:
+def test_a_token_without_an_id_is_checked_by_its_names(acme: Acme) -> None:
     """As the contract has it: another server signed it with the same secret, and the store has
     never seen it."""
     token = signed({"t": "", "w": "acme"})
-    world.keyed.do("DELETE", LATER["v2"])
-    assert world.status(token, "v3", "the workspace") == OPEN
-    world.make_again()
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [
+    acme.auth_client.do("DELETE", LATER["v2"])
+    assert acme.status(token, "v3", "the workspace") == OPEN
+    acme.make_again()
+    assert [acme.status(token, generation, "the workspace") for generation in GENERATIONS] == [
         OPEN
     ] * 3
-    api_keys.revoke_token(world.keyed.runtime, ALL, token)
-    assert [world.status(token, generation, "the workspace") for generation in GENERATIONS] == [
+    api_keys.revoke_token(acme.auth_client.runtime, ALL, token)
+    assert [acme.status(token, generation, "the workspace") for generation in GENERATIONS] == [
         SHUT
     ] * 3
 
 
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shared_one_in_any(
-    world: World, by: str
+    acme: Acme, by: str
 ) -> None:
     """The key of one member may not spoil for the others what is theirs as well."""
-    app = f"/v1/apps/{world.uids['acme']}/users/{world.uids['alice']}/sessions"
-    token, room, owned = world.mint(by, "alice"), world.uids["room"], world.uids["owned"]
-    said = world.keyed.do(
+    app = f"/v1/apps/{acme.uids['acme']}/users/{acme.uids['alice']}/sessions"
+    token, room, owned = acme.mint(by, "alice"), acme.uids["room"], acme.uids["owned"]
+    said = acme.auth_client.do(
         "POST",
         f"{LATER['v3']}/sessions/room/messages",
         {"messages": [{"peer_id": "bob", "content": "mine"}]},
     )[0]["id"]
-    before = world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {})
+    before = acme.auth_client.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {})
     requests: list[tuple[str, str, Any]] = [
         ("POST", f"{app}/{room}/messages", {"content": "x", "is_user": True}),
         (
@@ -350,26 +353,28 @@ def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shar
         ]
     for method, path, body in requests:
         options = {} if body is ... else {"json": body}
-        assert world.keyed.call(method, path, token, **options).status_code == SHUT, (
+        assert acme.auth_client.call(method, path, token, **options).status_code == SHUT, (
             f"{method} {path}"
         )
-    assert world.keyed.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {}) == before
+    assert acme.auth_client.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {}) == before
     assert (
-        world.keyed.call(
+        acme.auth_client.call(
             "POST", f"{app}/{owned}/messages", token, json={"content": "x", "is_user": True}
         ).status_code
         == OPEN
     )
     assert (
-        world.keyed.call("PUT", f"{app}/{owned}", token, json={"metadata": {"a": 1}}).status_code
+        acme.auth_client.call(
+            "PUT", f"{app}/{owned}", token, json={"metadata": {"a": 1}}
+        ).status_code
         == OPEN
     )
-    assert world.keyed.call("GET", f"{app}/{owned}/clone", token).status_code == OPEN
-    shared = world.mint(by, "room")
+    assert acme.auth_client.call("GET", f"{app}/{owned}/clone", token).status_code == OPEN
+    shared = acme.mint(by, "room")
     assert (
-        world.keyed.call(
+        acme.auth_client.call(
             "POST", f"{app}/{room}/messages", shared, json={"content": "x", "is_user": True}
         ).status_code
         == OPEN
     )
-    assert world.keyed.call("DELETE", f"{app}/{owned}", token).status_code == OPEN
+    assert acme.auth_client.call("DELETE", f"{app}/{owned}", token).status_code == OPEN

@@ -17,7 +17,7 @@ from api.test_auth_matrix import ANYBODY, EVERYWHERE, HEADERS, _contents
 from memservice.app import create_app
 from memservice.services.auth import api_keys
 from memservice.settings import load_settings
-from support.api.auth_world import ALL, Keyed, Places, populate, signed
+from support.api.auth_client import ALL, AuthClient, PopulatedIds, populate, signed
 
 KEYS: dict[str, dict[str, Any]] = {
     "admin": {"ad": True},
@@ -156,9 +156,9 @@ def test_the_table_has_every_route() -> None:
 
 
 @dataclass
-class World:
-    keyed: Keyed
-    places: Places
+class PopulatedStore:
+    auth_client: AuthClient
+    ids: PopulatedIds
     names: dict[str, str]
 
     def filled(self, value: Any) -> Any:
@@ -169,7 +169,7 @@ class World:
     def ask(self, name: str, token: str | None) -> TestResponse:
         row = TABLE[name]
         options = {} if row.body is None else {"json": row.body}
-        return self.keyed.call(
+        return self.auth_client.call(
             name.split(" ")[0],
             self.filled(row.path),
             token,
@@ -183,54 +183,54 @@ class World:
         )
 
 
-def opened() -> World:
-    keyed = Keyed.open()
-    places = populate(keyed)
-    apps = {item["name"]: item["id"] for item in keyed.do("POST", "/v1/apps/list")["items"]}
+def opened() -> PopulatedStore:
+    auth_client = AuthClient.open()
+    ids = populate(auth_client)
+    apps = {item["name"]: item["id"] for item in auth_client.do("POST", "/v1/apps/list")["items"]}
     users = {
         item["name"]: item["id"]
-        for item in keyed.do("POST", f"/v1/apps/{apps['acme']}/users/list")["items"]
+        for item in auth_client.do("POST", f"/v1/apps/{apps['acme']}/users/list")["items"]
     }
     user = f"/v1/apps/{apps['acme']}/users/{users['alice']}"
-    session = keyed.do("POST", f"{user}/sessions", {})["id"]
-    collection = keyed.do("POST", f"{user}/collections", {"name": "shelf"})["id"]
+    session = auth_client.do("POST", f"{user}/sessions", {})["id"]
+    collection = auth_client.do("POST", f"{user}/collections", {"name": "shelf"})["id"]
     names = {
         **apps,
         **users,
         "session": session,
-        "room": keyed.do("POST", "/v3/workspaces/acme/sessions", {"id": "room"})["uid"],
+        "room": auth_client.do("POST", "/v3/workspaces/acme/sessions", {"id": "room"})["uid"],
         "collection": collection,
-        "others": keyed.do(
+        "others": auth_client.do(
             "POST", f"/v1/apps/{apps['acme']}/users/{users['bob']}/collections", {"name": "shelf"}
         )["id"],
-        "message": keyed.do("POST", f"{user}/sessions/{session}/messages", MESSAGE)["id"],
-        "note": keyed.do("POST", f"{user}/metamessages", NOTE)["id"],
-        "document": keyed.do(
+        "message": auth_client.do("POST", f"{user}/sessions/{session}/messages", MESSAGE)["id"],
+        "note": auth_client.do("POST", f"{user}/metamessages", NOTE)["id"],
+        "document": auth_client.do(
             "POST", f"{user}/collections/{collection}/documents", {"content": "x"}
         )["id"],
     }
-    return World(keyed, places, names)
+    return PopulatedStore(auth_client, ids, names)
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[World]:
-    world = opened()
-    yield world
-    world.keyed.close()
+def filled() -> Iterator[PopulatedStore]:
+    populated = opened()
+    yield populated
+    populated.auth_client.close()
 
 
 @pytest.fixture
-def unchanged(filled: World) -> Iterator[World]:
+def unchanged(filled: PopulatedStore) -> Iterator[PopulatedStore]:
     """Data that refused requests must not change."""
-    before = _contents(filled.keyed)
+    before = _contents(filled.auth_client)
     yield filled
-    assert _contents(filled.keyed) == before
+    assert _contents(filled.auth_client) == before
 
 
 @pytest.fixture
-def world(filled: World) -> Iterator[World]:
+def populated(filled: PopulatedStore) -> Iterator[PopulatedStore]:
     """A world that a test may change: the next one finds it as it was."""
-    with filled.keyed.undone():
+    with filled.auth_client.undone():
         yield filled
 
 
@@ -238,15 +238,19 @@ GUARDED = [name for name in TABLE if "openapi" not in name]
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_allowed_keys_are_accepted(filled: World, name: str, subtests: pytest.Subtests) -> None:
+def test_allowed_keys_are_accepted(
+    filled: PopulatedStore, name: str, subtests: pytest.Subtests
+) -> None:
     for key in KEYS.keys() & TABLE[name].allowed:
-        with subtests.test(key=key), filled.keyed.undone():
+        with subtests.test(key=key), filled.auth_client.undone():
             answer = filled.ask(name, filled.key(key))
             assert answer.status_code == 200, answer.text[:200]
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_other_keys_are_refused(unchanged: World, name: str, subtests: pytest.Subtests) -> None:
+def test_other_keys_are_refused(
+    unchanged: PopulatedStore, name: str, subtests: pytest.Subtests
+) -> None:
     for key in KEYS.keys() - TABLE[name].allowed:
         with subtests.test(key=key):
             answer = unchanged.ask(name, unchanged.key(key))
@@ -255,17 +259,17 @@ def test_other_keys_are_refused(unchanged: World, name: str, subtests: pytest.Su
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_missing_and_invalid_keys_are_refused(unchanged: World, name: str) -> None:
+def test_missing_and_invalid_keys_are_refused(unchanged: PopulatedStore, name: str) -> None:
     row = TABLE[name]
     fills = {
-        "admin": unchanged.keyed.admin,
-        "revoked": unchanged.places.revoked,
-        "revoked_foreign": unchanged.places.revoked_foreign,
+        "admin": unchanged.auth_client.admin,
+        "revoked": unchanged.ids.revoked,
+        "revoked_foreign": unchanged.ids.revoked_foreign,
     }
     for what in EVERYWHERE:
         header = HEADERS[what]
         headers = {} if header is None else {"Authorization": header.format(**fills)}
-        answer = unchanged.keyed.client.open(
+        answer = unchanged.auth_client.client.open(
             unchanged.filled(row.path),
             method=name.split(" ")[0],
             query_string=unchanged.filled(row.query),
@@ -300,9 +304,9 @@ LOOK_UPS: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.parametrize("path", LOOK_UPS)
-def test_look_up_routes_use_the_names_of_the_key(unchanged: World, path: str) -> None:
+def test_look_up_routes_use_the_names_of_the_key(unchanged: PopulatedStore, path: str) -> None:
     for key in KEYS:
-        answer = unchanged.keyed.call("GET", unchanged.filled(path), unchanged.key(key))
+        answer = unchanged.auth_client.call("GET", unchanged.filled(path), unchanged.key(key))
         if key not in LOOK_UPS[path]:
             assert answer.status_code == 401, key
             continue
@@ -311,7 +315,7 @@ def test_look_up_routes_use_the_names_of_the_key(unchanged: World, path: str) ->
         assert wanted is None or answer.get_json()["id"] == unchanged.names[wanted], key
 
 
-def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: World) -> None:
+def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: PopulatedStore) -> None:
     for key in ("collection", "collection, its user"):
         token = unchanged.key(key)
         for path in (
@@ -319,9 +323,14 @@ def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: World)
             "/v3/workspaces/acme/conclusions/list",
             "/v3/workspaces",
         ):
-            assert unchanged.keyed.call("POST", path, token, json={"id": "acme"}).status_code == 401
+            assert (
+                unchanged.auth_client.call("POST", path, token, json={"id": "acme"}).status_code
+                == 401
+            )
         assert (
-            unchanged.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code
+            unchanged.auth_client.call(
+                "GET", "/v3/workspaces/acme/peers/alice/card", token
+            ).status_code
             == 401
         )
 
@@ -329,12 +338,12 @@ def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: World)
 # Keys that are made here
 
 
-def made(world: World, **query: str) -> str:
-    answer = world.keyed.call(
+def made(populated: PopulatedStore, **query: str) -> str:
+    answer = populated.auth_client.call(
         "POST",
         "/v1/keys",
-        world.keyed.admin,
-        query_string={name: world.filled(value) for name, value in query.items()},
+        populated.auth_client.admin,
+        query_string={name: populated.filled(value) for name, value in query.items()},
     )
     assert answer.status_code == 200, answer.text
     assert list(answer.get_json()) == ["key"]
@@ -352,37 +361,37 @@ def made(world: World, **query: str) -> str:
     ],
 )
 def test_a_minted_key_opens_its_own_subtree(
-    world: World, named: dict[str, str], opens: set[str]
+    populated: PopulatedStore, named: dict[str, str], opens: set[str]
 ) -> None:
-    token = made(world, **named)
+    token = made(populated, **named)
     narrow = next(key for key in ("collection", "session", "user", "app") if key in opens)
     for name, row in TABLE.items():
         if "openapi" in name or name.startswith(
             ("DELETE", "PUT", "POST APP/users", "POST USER/collections")
         ):
             continue
-        expected = world.ask(name, world.key(narrow)).status_code
+        expected = populated.ask(name, populated.key(narrow)).status_code
         assert (expected == 401) == (narrow not in row.allowed), name
-        assert world.ask(name, token).status_code == expected, name
+        assert populated.ask(name, token).status_code == expected, name
 
 
-def test_a_key_works_until_it_expires(world: World) -> None:
-    token = made(world, user_id="{alice}", expires_at="2999-01-01T00:00:00Z")
+def test_a_key_works_until_it_expires(populated: PopulatedStore) -> None:
+    token = made(populated, user_id="{alice}", expires_at="2999-01-01T00:00:00Z")
     claims = jwt.decode(token, options={"verify_signature": False})
     assert claims["exp"] == 32472144000
-    assert claims["us"] == world.names["alice"]
-    assert world.ask("PUT USER", token).status_code == 200
-    past = world.keyed.call(
+    assert claims["us"] == populated.names["alice"]
+    assert populated.ask("PUT USER", token).status_code == 200
+    past = populated.auth_client.call(
         "POST",
         "/v1/keys",
-        world.keyed.admin,
+        populated.auth_client.admin,
         query_string={"user_id": "x", "expires_at": "2020-01-01"},
     )
     assert past.status_code == 422
 
 
-def test_a_key_without_names_is_refused(world: World) -> None:
-    answer = world.keyed.call("POST", "/v1/keys", world.keyed.admin)
+def test_a_key_without_names_is_refused(populated: PopulatedStore) -> None:
+    answer = populated.auth_client.call("POST", "/v1/keys", populated.auth_client.admin)
     assert answer.status_code == 422
     (problem,) = answer.get_json()["detail"]
     assert (
@@ -391,32 +400,34 @@ def test_a_key_without_names_is_refused(world: World) -> None:
     )
 
 
-def test_keys_of_this_generation_are_listed_and_revoked(world: World) -> None:
-    token = made(world, user_id="{alice}")
-    key = world.keyed.do("GET", "/v3/keys?reverse=true&size=1")["items"][0]
+def test_keys_of_this_generation_are_listed_and_revoked(populated: PopulatedStore) -> None:
+    token = made(populated, user_id="{alice}")
+    key = populated.auth_client.do("GET", "/v3/keys?reverse=true&size=1")["items"][0]
     assert (key["workspace_id"], key["peer_id"], key["admin"]) == ("acme", "alice", False)
-    assert key["label"] == f"user {world.names['alice']}"
-    assert world.ask("PUT USER", token).status_code == 200
-    world.keyed.do("DELETE", f"/v3/keys/{key['id']}")
-    assert world.ask("PUT USER", token).status_code == 401
+    assert key["label"] == f"user {populated.names['alice']}"
+    assert populated.ask("PUT USER", token).status_code == 200
+    populated.auth_client.do("DELETE", f"/v3/keys/{key['id']}")
+    assert populated.ask("PUT USER", token).status_code == 401
 
 
-def test_a_collection_key_is_not_listed_as_a_workspace_key(world: World) -> None:
-    made(world, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
-    made(world, app_id="x" * 300)
-    of_nothing, of_collection = world.keyed.do("GET", "/v3/keys?reverse=true&size=2")["items"]
+def test_a_collection_key_is_not_listed_as_a_workspace_key(populated: PopulatedStore) -> None:
+    made(populated, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
+    made(populated, app_id="x" * 300)
+    of_nothing, of_collection = populated.auth_client.do("GET", "/v3/keys?reverse=true&size=2")[
+        "items"
+    ]
     assert (of_collection["workspace_id"], of_collection["label"]) == (
         "acme",
-        f"collection {world.names['collection']}",
+        f"collection {populated.names['collection']}",
     )
     assert (of_nothing["workspace_id"], of_nothing["label"]) == (None, f"app {'x' * 196}")
 
 
-def test_a_revoked_foreign_key_is_listed_with_its_names(world: World) -> None:
-    api_keys.revoke_token(world.keyed.runtime, ALL, world.key("user"))
+def test_a_revoked_foreign_key_is_listed_with_its_names(populated: PopulatedStore) -> None:
+    api_keys.revoke_token(populated.auth_client.runtime, ALL, populated.key("user"))
     (key,) = [
         item
-        for item in world.keyed.do("GET", "/v3/keys?size=100")["items"]
+        for item in populated.auth_client.do("GET", "/v3/keys?size=100")["items"]
         if item["peer_id"] == "alice"
     ]
     assert (key["label"], key["workspace_id"], key["revoked_at"] is not None) == (
@@ -426,10 +437,16 @@ def test_a_revoked_foreign_key_is_listed_with_its_names(world: World) -> None:
     )
 
 
-def test_clients_of_the_second_generation_mint_keys_here(world: World) -> None:
-    token = made(world, workspace_id="acme", peer_id="alice")
-    assert world.keyed.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code == 200
-    assert world.keyed.call("GET", "/v3/workspaces/acme/peers/bob/card", token).status_code == 401
+def test_clients_of_the_second_generation_mint_keys_here(populated: PopulatedStore) -> None:
+    token = made(populated, workspace_id="acme", peer_id="alice")
+    assert (
+        populated.auth_client.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code
+        == 200
+    )
+    assert (
+        populated.auth_client.call("GET", "/v3/workspaces/acme/peers/bob/card", token).status_code
+        == 401
+    )
 
 
 def test_without_authentication_no_keys_are_minted() -> None:

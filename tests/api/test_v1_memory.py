@@ -157,23 +157,23 @@ def test_a_collection_is_created_found_renamed_and_deleted(v1: V1Client, user: s
         v1.refused(409, "POST", path, {"name": "other"})
         == "Collection with name 'other' already exists"
     )
-    place = f"{path}/{made['id']}"
+    collection_path = f"{path}/{made['id']}"
     assert (
-        v1.refused(409, "PUT", place, {"name": "other"})
+        v1.refused(409, "PUT", collection_path, {"name": "other"})
         == "Collection update failed - name already in use"
     )
-    assert v1.put(place, {"name": "books", "metadata": {}}) == made | {
+    assert v1.put(collection_path, {"name": "books", "metadata": {}}) == made | {
         "name": "books",
         "metadata": {},
     }
     assert (
-        v1.problem("PUT", place, {})[1]
+        v1.problem("PUT", collection_path, {})[1]
         == "Invalid collection configuration - at least one field must be provided"
     )
-    assert v1.delete(place) == {"message": "Collection deleted successfully"}
+    assert v1.delete(collection_path) == {"message": "Collection deleted successfully"}
     for method, body in (("PUT", {"name": "x"}), ("DELETE", ...)):
         assert (
-            v1.refused(404, method, place, body)
+            v1.refused(404, method, collection_path, body)
             == "Collection not found or does not belong to user"
         )
     assert v1.refused(404, "GET", path, collection_id=made["id"])

@@ -36,8 +36,8 @@ DIFFERENT = "PUT .*/documents/{document_id} body.metadata: maxProperties 10000, 
 COMPARED = sorted(published("v1"))
 
 
-def _is_listed(place: str) -> bool:
-    return any(re.fullmatch(pattern, place) for pattern in ADDED)
+def _is_listed(path: str) -> bool:
+    return any(re.fullmatch(pattern, path) for pattern in ADDED)
 
 
 def test_all_published_operations_are_served() -> None:
@@ -48,15 +48,15 @@ def test_all_published_operations_are_served() -> None:
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     found = list(compare("v1", name))
     assert [
-        place for kind, place in found if kind == "missing" and not re.fullmatch(DIFFERENT, place)
+        path for kind, path in found if kind == "missing" and not re.fullmatch(DIFFERENT, path)
     ] == []
-    assert [place for kind, place in found if kind == "added" and not _is_listed(place)] == []
+    assert [path for kind, path in found if kind == "added" and not _is_listed(path)] == []
 
 
 def test_every_listed_addition_is_there() -> None:
-    places = [place for name in COMPARED for kind, place in compare("v1", name) if kind == "added"]
+    paths = [path for name in COMPARED for kind, path in compare("v1", name) if kind == "added"]
     assert [
-        pattern for pattern in ADDED if not any(re.fullmatch(pattern, place) for place in places)
+        pattern for pattern in ADDED if not any(re.fullmatch(pattern, path) for path in paths)
     ] == []
 
 

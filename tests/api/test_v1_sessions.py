@@ -103,12 +103,12 @@ def test_messages_are_stored_in_order(v1: V1Client, user: str) -> None:
     assert contents(v1, session) == ["", "hi", "I like tea", "noted"]
     assert contents(v1, session, reverse=True, size=2, page=2) == ["hi", ""]
     assert v1.post(f"{session}/messages/list", {"filter": {"k": [2]}})["items"] == [made]
-    place = f"{session}/messages/{made['id']}"
-    assert v1.get(place) == made
+    message_path = f"{session}/messages/{made['id']}"
+    assert v1.get(message_path) == made
     assert (
-        v1.put(place, {"metadata": {"new": True}})
+        v1.put(message_path, {"metadata": {"new": True}})
         == made | {"metadata": {"new": True}}
-        == v1.get(place)
+        == v1.get(message_path)
     )
     assert v1.post(f"{session}/messages/batch", {"messages": []}) == []
 

@@ -31,7 +31,7 @@ from api.test_auth_matrix import (
 )
 from memservice.app import create_app
 from memservice.settings import load_settings
-from support.api.auth_world import Keyed, Places, populate, signed
+from support.api.auth_client import AuthClient, PopulatedIds, populate, signed
 
 OBSERVATIONS = {
     "observations": [
@@ -159,34 +159,38 @@ def test_the_earliest_path_has_the_rules_of_workspaces() -> None:
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[tuple[Keyed, Places]]:
-    keyed = Keyed.open()
-    yield keyed, populate(keyed)
-    keyed.close()
+def filled() -> Iterator[tuple[AuthClient, PopulatedIds]]:
+    auth_client = AuthClient.open()
+    yield auth_client, populate(auth_client)
+    auth_client.close()
 
 
 @pytest.fixture
-def unchanged(filled: tuple[Keyed, Places]) -> Iterator[tuple[Keyed, Places]]:
+def unchanged(filled: tuple[AuthClient, PopulatedIds]) -> Iterator[tuple[AuthClient, PopulatedIds]]:
     """Data that refused requests must not change."""
-    keyed, _ = filled
-    before = _contents(keyed)
+    auth_client, _ = filled
+    before = _contents(auth_client)
     yield filled
-    assert _contents(keyed) == before
+    assert _contents(auth_client) == before
 
 
 @pytest.fixture
-def fresh(filled: tuple[Keyed, Places]) -> Iterator[tuple[Keyed, Places]]:
+def fresh(filled: tuple[AuthClient, PopulatedIds]) -> Iterator[tuple[AuthClient, PopulatedIds]]:
     """A world that a test may change: the next one finds it as it was."""
-    keyed, _ = filled
-    with keyed.undone():
+    auth_client, _ = filled
+    with auth_client.undone():
         yield filled
 
 
 def ask(
-    keyed: Keyed, places: Places, name: str, authorization: str | None, earliest: bool = False
+    auth_client: AuthClient,
+    ids: PopulatedIds,
+    name: str,
+    authorization: str | None,
+    earliest: bool = False,
 ) -> tuple[int, str]:
     row = TABLE[name]
-    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(places, found[1])), row.rule)
+    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(ids, found[1])), row.rule)
     if earliest:
         path = path.replace("/v2/", "/v1/")
     options: dict[str, Any] = {"query_string": row.query}
@@ -198,7 +202,7 @@ def ask(
     elif row.body is not None:
         options["json"] = row.body
     headers = {} if authorization is None else {"Authorization": authorization}
-    answer = keyed.client.open(path, method=name.split(" ")[0], headers=headers, **options)
+    answer = auth_client.client.open(path, method=name.split(" ")[0], headers=headers, **options)
     return answer.status_code, answer.text
 
 
@@ -207,9 +211,9 @@ HAS_AN_EARLIEST_PATH = {name for name in TABLE if "…" in name}
 
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_other_keys_are_refused(
-    unchanged: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+    unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, places = unchanged
+    auth_client, ids = unchanged
     headers: dict[str | None, str] = {}
     for key in KEYS.keys() - TABLE[name].allowed:
         headers[f"Bearer {signed(KEYS[key])}"] = key
@@ -217,69 +221,77 @@ def test_other_keys_are_refused(
         header = HEADERS[wrong]
         if header is not None:
             header = header.format(
-                admin=keyed.admin, revoked=places.revoked, revoked_foreign=places.revoked_foreign
+                admin=auth_client.admin, revoked=ids.revoked, revoked_foreign=ids.revoked_foreign
             )
         headers[header] = wrong
     for header, key in headers.items():
         for earliest in (False, True) if name in HAS_AN_EARLIEST_PATH else (False,):
             with subtests.test(key=key, earliest=earliest):
-                status, text = ask(keyed, places, name, header, earliest)
+                status, text = ask(auth_client, ids, name, header, earliest)
                 assert status == 401, text
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_allowed_keys_are_accepted(
-    filled: tuple[Keyed, Places], name: str, subtests: pytest.Subtests
+    filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
-    keyed, places = filled
+    auth_client, ids = filled
     for key in sorted(TABLE[name].allowed):
-        with subtests.test(key=key), keyed.undone():
-            status, text = ask(keyed, places, name, f"bearer {signed(KEYS[key])}")
+        with subtests.test(key=key), auth_client.undone():
+            status, text = ask(auth_client, ids, name, f"bearer {signed(KEYS[key])}")
             assert status in TABLE[name].status, text
 
 
 class TestKeys:
-    def test_minted_here_open_every_generation(self, fresh: tuple[Keyed, Places]) -> None:
-        keyed, _ = fresh
+    def test_minted_here_open_every_generation(
+        self, fresh: tuple[AuthClient, PopulatedIds]
+    ) -> None:
+        auth_client, _ = fresh
         for query, path in (
             ("", ""),
             ("&peer_id=alice", "/peers/alice"),
             ("&session_id=room", "/sessions/room"),
         ):
-            token = keyed.do("POST", f"/v2/keys?workspace_id=acme{query}")["key"]
+            token = auth_client.do("POST", f"/v2/keys?workspace_id=acme{query}")["key"]
             for generation in ("v2", "v3"):
                 assert (
-                    keyed.call(
+                    auth_client.call(
                         "PUT", f"/{generation}/workspaces/acme{path}", token, json={}
                     ).status_code
                     == 200
                 )
                 assert (
-                    keyed.call(
+                    auth_client.call(
                         "PUT", f"/{generation}/workspaces/other{path}", token, json={}
                     ).status_code
                     == 401
                 )
 
-    def test_a_key_without_names_is_an_admin_key(self, fresh: tuple[Keyed, Places]) -> None:
-        keyed, _ = fresh
-        made = keyed.do("POST", "/v2/keys")
+    def test_a_key_without_names_is_an_admin_key(
+        self, fresh: tuple[AuthClient, PopulatedIds]
+    ) -> None:
+        auth_client, _ = fresh
+        made = auth_client.do("POST", "/v2/keys")
         assert made["admin"] is True
-        assert keyed.call("POST", "/v2/workspaces/list", made["key"]).status_code == 200
+        assert auth_client.call("POST", "/v2/workspaces/list", made["key"]).status_code == 200
 
-    def test_keys_work_until_they_expire(self, fresh: tuple[Keyed, Places]) -> None:
-        keyed, _ = fresh
-        token = keyed.do("POST", "/v2/keys?workspace_id=acme&expires_at=2999-01-01T00:00:00Z")[
-            "key"
-        ]
-        assert keyed.call("PUT", "/v2/workspaces/acme", token, json={}).status_code == 200
+    def test_keys_work_until_they_expire(self, fresh: tuple[AuthClient, PopulatedIds]) -> None:
+        auth_client, _ = fresh
+        token = auth_client.do(
+            "POST", "/v2/keys?workspace_id=acme&expires_at=2999-01-01T00:00:00Z"
+        )["key"]
+        assert auth_client.call("PUT", "/v2/workspaces/acme", token, json={}).status_code == 200
         assert (
-            keyed.call(
-                "POST", "/v2/keys?workspace_id=acme&expires_at=2020-01-01T00:00:00Z", keyed.admin
+            auth_client.call(
+                "POST",
+                "/v2/keys?workspace_id=acme&expires_at=2020-01-01T00:00:00Z",
+                auth_client.admin,
             ).status_code
             == 422
         )
-        assert keyed.call("POST", "/v2/keys?peer_id=alice", keyed.admin).status_code == 422
+        assert (
+            auth_client.call("POST", "/v2/keys?peer_id=alice", auth_client.admin).status_code == 422
+        )
 
     def test_without_authentication_no_keys_are_minted(self) -> None:
         assert (
@@ -290,14 +302,24 @@ class TestKeys:
             == 405
         )
 
-    def test_a_workspaces_key_gets_its_own_workspace(self, fresh: tuple[Keyed, Places]) -> None:
-        keyed, _ = fresh
-        token = keyed.mint("acme").token
-        assert keyed.call("POST", "/v2/workspaces", token, json={"id": "acme"}).status_code == 200
-        assert keyed.call("POST", "/v2/workspaces", token, json={"id": "other"}).status_code == 401
+    def test_a_workspaces_key_gets_its_own_workspace(
+        self, fresh: tuple[AuthClient, PopulatedIds]
+    ) -> None:
+        auth_client, _ = fresh
+        token = auth_client.mint("acme").token
+        assert (
+            auth_client.call("POST", "/v2/workspaces", token, json={"id": "acme"}).status_code
+            == 200
+        )
+        assert (
+            auth_client.call("POST", "/v2/workspaces", token, json={"id": "other"}).status_code
+            == 401
+        )
 
-    def test_without_a_workspace_that_of_the_key_is_used(self, fresh: tuple[Keyed, Places]) -> None:
-        keyed, _ = fresh
-        token = keyed.mint("acme").token
-        found = keyed.call("GET", "/v2/peers/alice/card?workspace_id=other", token)
+    def test_without_a_workspace_that_of_the_key_is_used(
+        self, fresh: tuple[AuthClient, PopulatedIds]
+    ) -> None:
+        auth_client, _ = fresh
+        token = auth_client.mint("acme").token
+        found = auth_client.call("GET", "/v2/peers/alice/card?workspace_id=other", token)
         assert found.get_json() == {"peer_card": ["Lives in Ulm"]}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 
-from api.test_document_holds import FEW, MANY, World, ask
+from api.test_document_holds import FEW, MANY, DocumentedApi, ask
 from memservice.api import v2
 from memservice.api.routing import walk
 
@@ -21,19 +21,19 @@ OPERATIONS = sorted(
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    opened = World("v2")
+def documented_api() -> Iterator[DocumentedApi]:
+    opened = DocumentedApi("v2")
     yield opened
     opened.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-def test_answers_are_as_described(world: World, path: str, method: str) -> None:
+def test_answers_are_as_described(documented_api: DocumentedApi, path: str, method: str) -> None:
     @FEW
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:
-        ask(world, path, method, data, GenerationMode.POSITIVE)
+        ask(documented_api, path, method, data, GenerationMode.POSITIVE)
 
     asked()
 
@@ -43,11 +43,11 @@ def test_answers_are_as_described(world: World, path: str, method: str) -> None:
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_answers_are_as_described_to_many_requests(
-    world: World, path: str, method: str, mode: GenerationMode
+    documented_api: DocumentedApi, path: str, method: str, mode: GenerationMode
 ) -> None:
     @MANY
     @given(data=st.data())
     def asked(data: st.DataObject) -> None:
-        ask(world, path, method, data, mode)
+        ask(documented_api, path, method, data, mode)
 
     asked()

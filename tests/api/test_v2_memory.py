@@ -542,24 +542,26 @@ class TestObservations:
 
 class TestChat:
     @pytest.fixture
-    def place(self, tmp_path: Path) -> Iterator[tuple[V2Client, AnsweringReasoner]]:
-        with talking(tmp_path) as (api, talker):
+    def api_and_reasoner(self, tmp_path: Path) -> Iterator[tuple[V2Client, AnsweringReasoner]]:
+        with talking(tmp_path) as (api, reasoner):
             second = V2Client(api.app, api.runtime, "w")
             second.peer("a")
-            yield second, talker
+            yield second, reasoner
 
-    def test_the_answer_is_a_text(self, place: tuple[V2Client, AnsweringReasoner]) -> None:
-        second, talker = place
+    def test_the_answer_is_a_text(
+        self, api_and_reasoner: tuple[V2Client, AnsweringReasoner]
+    ) -> None:
+        second, reasoner = api_and_reasoner
         assert second.ok(second.post("/peers/a/chat", {"query": "Really?"})) == {"content": "Yes."}
-        assert talker.last.level == "low"
-        talker.say = lambda request: [""]
+        assert reasoner.last.level == "low"
+        reasoner.say = lambda request: [""]
         assert second.ok(second.post("/peers/a/chat", {"query": "Really?"})) == {"content": "None"}
 
     @pytest.mark.parametrize("client", [None, "1.8.0", "1.11.0"])
     def test_a_stream_has_the_framing_of_this_generation(
-        self, place: tuple[V2Client, AnsweringReasoner], client: str | None
+        self, api_and_reasoner: tuple[V2Client, AnsweringReasoner], client: str | None
     ) -> None:
-        second = place[0] if client is None else place[0].as_client(client)
+        second = api_and_reasoner[0] if client is None else api_and_reasoner[0].as_client(client)
         answer = second.post("/peers/a/chat", {"query": "Really?", "stream": True})
         assert answer.mimetype == "text/event-stream"
         *parts, last, rest = answer.text.split("\n\n")
@@ -571,13 +573,16 @@ class TestChat:
 
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0", None])
     def test_early_clients_send_queries_and_get_plain_text_streams(
-        self, place: tuple[V2Client, AnsweringReasoner], client: str | None
+        self, api_and_reasoner: tuple[V2Client, AnsweringReasoner], client: str | None
     ) -> None:
-        second, talker = place[0] if client is None else place[0].as_client(client), place[1]
+        second, reasoner = (
+            api_and_reasoner[0] if client is None else api_and_reasoner[0].as_client(client),
+            api_and_reasoner[1],
+        )
         assert second.ok(second.post("/peers/a/chat", {"queries": "One?"})) == {"content": "Yes."}
         answer = second.post("/peers/a/chat", {"queries": ["One?", "Two?"], "stream": True})
         assert (answer.status_code, answer.text) == (200, "Yes.")
-        assert talker.last.question == "One?\nTwo?"
+        assert reasoner.last.question == "One?\nTwo?"
 
     @pytest.mark.parametrize(
         "body",
@@ -591,12 +596,16 @@ class TestChat:
         ],
     )
     def test_invalid_questions_are_refused(
-        self, place: tuple[V2Client, AnsweringReasoner], body: Any
+        self, api_and_reasoner: tuple[V2Client, AnsweringReasoner], body: Any
     ) -> None:
-        place[0].refused(place[0].post("/peers/a/chat", body), ["body", "query"])
+        api_and_reasoner[0].refused(
+            api_and_reasoner[0].post("/peers/a/chat", body), ["body", "query"]
+        )
 
-    def test_a_question_creates_nothing(self, place: tuple[V2Client, AnsweringReasoner]) -> None:
-        second = place[0]
+    def test_a_question_creates_nothing(
+        self, api_and_reasoner: tuple[V2Client, AnsweringReasoner]
+    ) -> None:
+        second = api_and_reasoner[0]
         second.missing(second.post("/peers/nobody/chat", {"query": "x"}), "nobody")
         second.missing(second.post("/peers/a/chat", {"query": "x", "target": "nobody"}), "nobody")
         second.missing(second.post("/peers/a/chat", {"query": "x", "session_id": "none"}), "none")

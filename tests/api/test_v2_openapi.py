@@ -68,8 +68,8 @@ ADDED = [
 """What we have and the published document has not."""
 
 
-def _fits(place: str, patterns: list[str]) -> bool:
-    return any(re.fullmatch(pattern, place) for pattern in patterns)
+def _fits(path: str, patterns: list[str]) -> bool:
+    return any(re.fullmatch(pattern, path) for pattern in patterns)
 
 
 COMPARED = sorted(published("v2").keys() - ELSEWHERE)
@@ -83,17 +83,15 @@ def test_all_published_operations_are_served() -> None:
 @pytest.mark.parametrize("name", COMPARED)
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
     found = list(compare("v2", name))
-    assert [
-        place for kind, place in found if kind == "missing" and not _fits(place, DIFFERENT)
-    ] == []
-    assert [place for kind, place in found if kind == "added" and not _fits(place, ADDED)] == []
+    assert [path for kind, path in found if kind == "missing" and not _fits(path, DIFFERENT)] == []
+    assert [path for kind, path in found if kind == "added" and not _fits(path, ADDED)] == []
 
 
 @pytest.mark.parametrize(("kind", "patterns"), [("missing", DIFFERENT), ("added", ADDED)])
 def test_every_listed_difference_exists(kind: str, patterns: list[str]) -> None:
-    places = [place for name in COMPARED for found, place in compare("v2", name) if found == kind]
+    paths = [path for name in COMPARED for found, path in compare("v2", name) if found == kind]
     assert [
-        pattern for pattern in patterns if not any(re.fullmatch(pattern, place) for place in places)
+        pattern for pattern in patterns if not any(re.fullmatch(pattern, path) for path in paths)
     ] == []
 
 

@@ -23,7 +23,7 @@ _numbers = count(1)
 
 
 @pytest.fixture(params=["in-process", "real"])
-def place(request: pytest.FixtureRequest) -> str:
+def url(request: pytest.FixtureRequest) -> str:
     if request.param == "in-process":
         return IN_PROCESS
     url = os.environ.get(QDRANT)
@@ -33,10 +33,8 @@ def place(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def client(place: str) -> Iterator[QdrantClient]:
-    opened = (
-        QdrantClient(IN_PROCESS) if place == IN_PROCESS else QdrantClient(url=place, timeout=30)
-    )
+def client(url: str) -> Iterator[QdrantClient]:
+    opened = QdrantClient(IN_PROCESS) if url == IN_PROCESS else QdrantClient(url=url, timeout=30)
     yield opened
     opened.close()
 
@@ -54,15 +52,15 @@ def name(client: QdrantClient) -> Iterator[str]:
 class TestQdrantVectors(VectorIndexContract):
     @pytest.fixture
     def open_index(
-        self, client: QdrantClient, place: str, name: str
+        self, client: QdrantClient, url: str, name: str
     ) -> Callable[[], Engine[VectorIndex]]:
-        return lambda: Engine(QdrantVectorIndex(client, place, name))
+        return lambda: Engine(QdrantVectorIndex(client, url, name))
 
 
 def test_workspaces_share_a_collection_but_no_rows(
-    client: QdrantClient, place: str, name: str
+    client: QdrantClient, url: str, name: str
 ) -> None:
-    index = QdrantVectorIndex(client, place, name)
+    index = QdrantVectorIndex(client, url, name)
     index.upsert(None, OURS, [row(1, 10), row(2, 20)])
     index.upsert(None, THEIRS, [row(1, 0), row(3, 0)])
     ours = [
@@ -76,8 +74,8 @@ def test_workspaces_share_a_collection_but_no_rows(
     assert (index.count(None, OURS), index.count(None, THEIRS)) == (0, 2)
 
 
-def test_a_lost_collection_is_created_again(client: QdrantClient, place: str, name: str) -> None:
-    index = QdrantVectorIndex(client, place, name)
+def test_a_lost_collection_is_created_again(client: QdrantClient, url: str, name: str) -> None:
+    index = QdrantVectorIndex(client, url, name)
     index.upsert(None, OURS, [row(1)])
     client.delete_collection(collection_of(name, OURS))
     assert index.query(None, OURS, at_angle(0), 9, IndexFilter()) == []
@@ -96,10 +94,10 @@ def test_a_lost_collection_is_created_again(client: QdrantClient, place: str, na
 
 
 def test_erasing_takes_the_collections_of_one_namespace(
-    client: QdrantClient, place: str, name: str
+    client: QdrantClient, url: str, name: str
 ) -> None:
     other = f"{name}_b"
-    ours, theirs = QdrantVectorIndex(client, place, name), QdrantVectorIndex(client, place, other)
+    ours, theirs = QdrantVectorIndex(client, url, name), QdrantVectorIndex(client, url, other)
     for index in (ours, theirs):
         for of in (OURS, WIDE):
             index.upsert(None, of, [row(1, vector=np.ones(of.dimension, np.float32))])

@@ -184,7 +184,7 @@ def test_the_error_for_an_unreachable_server_hides_the_password(
 ) -> None:
     index = _open(url="redis://me:hunter2@127.0.0.1:9/0")
     assert "127.0.0.1:9" in caplog.text
-    place = Space(
+    space = Space(
         key=1,
         workspace_key=1,
         kind="conclusion",
@@ -194,9 +194,9 @@ def test_the_error_for_an_unreachable_server_hides_the_password(
         created_at=NOON,
     )
     for ask in (
-        lambda: index.count(None, place),
-        lambda: index.upsert(None, place, [row(1)]),
-        lambda: index.delete(None, place, [1]),
+        lambda: index.count(None, space),
+        lambda: index.upsert(None, space, [row(1)]),
+        lambda: index.delete(None, space, [1]),
     ):
         with pytest.raises(IndexUnavailable, match=r"127\.0\.0\.1:9") as away:
             ask()

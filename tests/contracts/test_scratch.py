@@ -1,4 +1,4 @@
-"""What `memservice plugins check` fills is a place of each test's own, and is gone afterwards."""
+"""`memservice plugins check` fills a store for each test, and erases it afterwards."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Town:
         self.opened.append(settings)
         return MemoryVectorIndex()
 
-    def scratch(self, place: str) -> Scratch:
+    def scratch(self, uri: str) -> Scratch:
         return Scratch(
             load_plugins(),
             self.provider,
             {"url": "operator's", "namespace": "operator's"},
-            place,
+            uri,
             CONTEXT,
         )
 
@@ -100,8 +100,8 @@ def test_without_namespaces_the_location_needs_a_placeholder(tmp_path: Path) -> 
     town = Town(Unnamed)
     with pytest.raises(ConfigurationError, match=r"\{path\} or \{unique\}"):
         town.scratch("town://here")
-    for place in ("town://{unique}/x", "town://{path}"):
-        scratch = town.scratch(place)
+    for uri in ("town://{unique}/x", "town://{path}"):
+        scratch = town.scratch(uri)
         for folder in ("one", "two"):
             with scratch.one(tmp_path / folder) as open_one:
                 open_one()

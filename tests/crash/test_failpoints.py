@@ -57,9 +57,9 @@ def test_points_apply_to_the_named_processes() -> None:
     assert chosen({}, ["memservice"]) == []
 
 
-@pytest.mark.parametrize("place", ["begin", "before"])
-def test_a_refused_write_stores_nothing_and_other_writes_succeed(place: str) -> None:
-    made = storage(f"refuse:{place}:2")
+@pytest.mark.parametrize("point", ["begin", "before"])
+def test_a_refused_write_stores_nothing_and_other_writes_succeed(point: str) -> None:
+    made = storage(f"refuse:{point}:2")
     made.write(lambda tx: tx.facts.set("first", "1"))
     with pytest.raises(Unavailable, match="fail-point refuse"):
         made.write(lambda tx: tx.facts.set("second", "2"))

@@ -133,7 +133,7 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
             "positions are dense"
         )
         totals = [
-            sum(message.tokens for message in said[: place + 1]) for place in range(len(said))
+            sum(message.tokens for message in said[: index + 1]) for index in range(len(said))
         ]
         assert [message.tokens_through for message in said] == totals
         assert session.token_total == totals[-1]

@@ -20,8 +20,8 @@ from memservice.testing.llm import Say
 from memservice.testing.model_protocols import OpenAiWire
 from memservice.testing.model_server import Handler, Request, Server, scripted
 from support.docs.blocks import blocks
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Clock, Pipeline
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 WIRE = OpenAiWire()
@@ -56,24 +56,24 @@ def test_chat_derive_summary_and_dream_work(title: str, tmp_path: Path) -> None:
         assert settings.llm.model is not None
         serving(server, {settings.llm.model})
         clock = Clock()
-        place = Place(open_runtime(settings, clock=clock), clock, Scripted())
-        place.rt.storage.migrate()
+        pipeline = Pipeline(open_runtime(settings, clock=clock), clock, ScriptedReasoner())
+        pipeline.rt.storage.migrate()
         try:
-            place.say("s", *[("alice", f"I keep bees, hive number {n}.") for n in range(60)])
+            pipeline.say("s", *[("alice", f"I keep bees, hive number {n}.") for n in range(60)])
             clock.advance(hours=1)
-            place.work()
-            assert FACT in place.texts("alice")
-            assert {summary.content for summary in place.summaries("s").values()} == {
+            pipeline.work()
+            assert FACT in pipeline.texts("alice")
+            assert {summary.content for summary in pipeline.summaries("s").values()} == {
                 "She keeps bees."
             }
-            dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", "omni"))
-            place.work()
+            dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", "omni"))
+            pipeline.work()
             for kind in (kinds.REPRESENTATION, kinds.SUMMARY, kinds.DREAM):
-                assert {task.state for task in place.tasks(kind)} == {"done"}, kind
+                assert {task.state for task in pipeline.tasks(kind)} == {"done"}, kind
             for level in ("minimal", "low", "medium", "high", "max"):
                 options = ChatOptions("What does she keep?", level=level)
-                answer = chat.ask_peer(place.rt, PRINCIPAL, WORKSPACE, "alice", options)
+                answer = chat.ask_peer(pipeline.rt, PRINCIPAL, WORKSPACE, "alice", options)
                 assert answer.content() == "She keeps bees."
         finally:
-            place.rt.close()
+            pipeline.rt.close()
     assert {request.body["model"] for request in server.requests} == {settings.llm.model}

@@ -63,7 +63,7 @@ def test_the_node_client_retries_and_reports_the_server(
 
 @contextmanager
 def place_taken(server: Server, heard: Path) -> Iterator[None]:
-    """While the one place for slow answers is taken. That of an answer before is free a moment
+    """While the one slot for slow answers is taken. That of an answer before is free a moment
     after it was read."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -74,7 +74,7 @@ def place_taken(server: Server, heard: Path) -> Iterator[None]:
                 heard.touch()
                 answer.read()
                 return
-        assert time.monotonic() < deadline, "the place was never given back"
+        assert time.monotonic() < deadline, "the slot was never released"
         time.sleep(0.05)
 
 

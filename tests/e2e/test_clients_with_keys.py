@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.xdist_group("keys"),
 ]
 
-OWN, OTHER = "own-place", "other-place"
+OWN, OTHER = "own-workspace", "other-workspace"
 REFUSED = "AuthenticationError"
 EXPECTED: dict[str, dict[str, str | None]] = {
     "admin": {"own": None, "chat": None, "scopes": None, "other": None, "every": None},
@@ -55,14 +55,14 @@ def keys(keyed_server: Server) -> dict[str, str]:
         "revoked": command(keyed_server, "create", "--workspace", OWN, "--label", "lost"),
     }
     command(keyed_server, "revoke", "--token", minted["revoked"])
-    for place in (OWN, OTHER):
+    for workspace_id in (OWN, OTHER):
         request = urllib.request.Request(
-            f"{keyed_server.url}/v3/keys?workspace_id={place}",
+            f"{keyed_server.url}/v3/keys?workspace_id={workspace_id}",
             method="POST",
             headers={"Authorization": f"Bearer {minted['admin']}"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
-            minted[place.partition("-")[0]] = json.load(answer)["key"]
+            minted[workspace_id.partition("-")[0]] = json.load(answer)["key"]
     return {**minted, "nonsense": "nonsense"}
 
 

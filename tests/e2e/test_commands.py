@@ -65,12 +65,12 @@ def told(honcho: Commands) -> dict[str, Any]:
 def test_the_executable_runs_as_a_process(honcho: Commands, commands: Path) -> None:
     """What the others leave out: that the commands start as a process of their own, and need
     nothing but their settings."""
-    place = f"w-{uuid.uuid4().hex[:12]}"
-    started = [str(commands.parent / "honcho"), "workspace", "create", place]
+    workspace_id = f"w-{uuid.uuid4().hex[:12]}"
+    started = [str(commands.parent / "honcho"), "workspace", "create", workspace_id]
     done = subprocess.run(
         started, env=honcho.settings, capture_output=True, text=True, timeout=60, check=True
     )
-    assert json.loads(done.stdout) == {"workspace_id": place}
+    assert json.loads(done.stdout) == {"workspace_id": workspace_id}
     assert (
         "0.3.0"
         in subprocess.run(
@@ -168,26 +168,30 @@ def test_commands_of_sessions_and_peers(honcho: Commands, told: dict[str, Any]) 
 
 
 def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
-    place = ("-w", f"w-{uuid.uuid4().hex[:12]}")
-    made = honcho("peer", "create", "shy", "--no-observe-me", "--metadata", '{"n": 1}', *place)
+    workspace_options = ("-w", f"w-{uuid.uuid4().hex[:12]}")
+    made = honcho(
+        "peer", "create", "shy", "--no-observe-me", "--metadata", '{"n": 1}', *workspace_options
+    )
     assert (made["metadata"], made["configuration"]["observe_me"]) == ({"n": 1}, False)
-    honcho("peer", "set-metadata", '{"n": 2}', "-p", "shy", *place)
-    assert honcho("peer", "get-metadata", "shy", *place)["metadata"] == {"n": 2}
-    honcho("session", "add-peers", "meeting", "shy", "bob", *place)
-    honcho("session", "set-metadata", "meeting", "--data", '{"room": 7}', *place)
-    honcho("session", "remove-peers", "meeting", "bob", *place)
+    honcho("peer", "set-metadata", '{"n": 2}', "-p", "shy", *workspace_options)
+    assert honcho("peer", "get-metadata", "shy", *workspace_options)["metadata"] == {"n": 2}
+    honcho("session", "add-peers", "meeting", "shy", "bob", *workspace_options)
+    honcho("session", "set-metadata", "meeting", "--data", '{"room": 7}', *workspace_options)
+    honcho("session", "remove-peers", "meeting", "bob", *workspace_options)
     peers, sessions, members, metadata, card = honcho.several(
-        ("peer", "list", *place),
-        ("session", "list", *place),
-        ("session", "peers", "meeting", *place),
-        ("session", "get-metadata", "meeting", *place),
-        ("peer", "card", "shy", *place),
+        ("peer", "list", *workspace_options),
+        ("session", "list", *workspace_options),
+        ("session", "peers", "meeting", *workspace_options),
+        ("session", "get-metadata", "meeting", *workspace_options),
+        ("peer", "card", "shy", *workspace_options),
     )
     assert ids(peers) == ["shy", "bob"]
     assert (ids(sessions), ids(members)) == (["meeting"], ["shy"])
     assert (metadata.output["metadata"], card.output["card"]) == ({"room": 7}, None)
-    assert honcho("session", "delete", "meeting", "--yes", *place) == {"deleted": "meeting"}
-    assert honcho("session", "list", *place) == []
+    assert honcho("session", "delete", "meeting", "--yes", *workspace_options) == {
+        "deleted": "meeting"
+    }
+    assert honcho("session", "list", *workspace_options) == []
 
 
 def test_commands_of_search(honcho: Commands, told: dict[str, Any]) -> None:
@@ -253,16 +257,16 @@ def test_commands_of_conclusions(honcho: Commands, told: dict[str, Any]) -> None
 
 def test_the_provenance_of_conclusions_is_shown(honcho: Commands, server: Server) -> None:
     workspace = f"w-{uuid.uuid4().hex[:12]}"
-    place = ("-w", workspace)
-    honcho("peer", "create", "alice", *place)
+    workspace_options = ("-w", workspace)
+    honcho("peer", "create", "alice", *workspace_options)
     first, second = (
-        honcho("conclusion", "create", text, "-p", "alice", *place)["id"]
+        honcho("conclusion", "create", text, "-p", "alice", *workspace_options)["id"]
         for text in ("Alice has goats.", "Alice has bees.")
     )
     animals = derive(server, workspace, Known("Alice keeps animals.", [first, second]))
     patience = derive(server, workspace, Known("Alice is patient.", [animals]))
     from_first, from_both, level, walked, listed = honcho.several(
-        ("conclusion", "derived", first, *place),
+        ("conclusion", "derived", first, *workspace_options),
         (
             "conclusion",
             "list",
@@ -272,27 +276,28 @@ def test_the_provenance_of_conclusions_is_shown(honcho: Commands, server: Server
             second,
             "--level",
             "deductive",
-            *place,
+            *workspace_options,
         ),
-        ("conclusion", "list", "-p", "alice", "--level", "deductive", *place),
+        ("conclusion", "list", "-p", "alice", "--level", "deductive", *workspace_options),
         (
             "conclusion",
             "get",
-            *honcho("conclusion", "get", animals, *place)[0]["source_ids"],
-            *place,
+            *honcho("conclusion", "get", animals, *workspace_options)[0]["source_ids"],
+            *workspace_options,
         ),
-        ("conclusion", "derived", animals, *place),
+        ("conclusion", "derived", animals, *workspace_options),
     )
     assert ids(from_first) == ids(from_both) == [animals]
     assert from_first.output[0]["source_ids"] == [first, second]
     assert set(ids(level)) == {animals, patience}
     assert set(ids(walked)) == {first, second}
     assert column(listed) == ["Alice is patient."]
-    assert honcho("conclusion", "derived", patience, *place) == []
-    honcho("conclusion", "delete", first, "-p", "alice", "--yes", *place)
-    assert honcho("conclusion", "get", animals, *place)[0]["source_ids"] == [first, second], (
-        "it still says what it rested on"
-    )
+    assert honcho("conclusion", "derived", patience, *workspace_options) == []
+    honcho("conclusion", "delete", first, "-p", "alice", "--yes", *workspace_options)
+    assert honcho("conclusion", "get", animals, *workspace_options)[0]["source_ids"] == [
+        first,
+        second,
+    ], "it still says what it rested on"
 
 
 def test_commands_of_chat(honcho: Commands, told: dict[str, Any]) -> None:

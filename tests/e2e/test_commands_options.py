@@ -128,10 +128,10 @@ def test_options_select_and_order_messages(honcho: Commands, said: list[str]) ->
 
 def test_an_option_leaves_out_the_summary(honcho: Commands, server: Server) -> None:
     texts = [f"On day {day} I counted {day * 7} birds at the harbour." for day in range(20)]
-    place = honcho.settings["HONCHO_WORKSPACE_ID"]
+    workspace_id = honcho.settings["HONCHO_WORKSPACE_ID"]
     messages = [{"peer_id": "alice", "content": text} for text in texts]
     httpx.post(
-        f"{server.url}/v3/workspaces/{place}/sessions/long/messages",
+        f"{server.url}/v3/workspaces/{workspace_id}/sessions/long/messages",
         json={"messages": messages},
         timeout=60,
     ).raise_for_status()
@@ -204,9 +204,9 @@ def test_options_select_the_peer_and_session_of_a_question(
     assert "Bergen" in in_scope.output["response"]
     assert "Balthazar" not in (outside.output["response"] or "")
     assert TORTOISE in [x["content"] for x in everywhere.output["evidence"]["conclusions"]]
-    assert [place["session_id"] for place in there.output["evidence"]["messages"]["sessions"]] == [
-        "work"
-    ]
+    assert [
+        session["session_id"] for session in there.output["evidence"]["messages"]["sessions"]
+    ] == ["work"]
     assert "Balthazar" in deep.output["response"]
 
 
@@ -228,10 +228,19 @@ def test_options_filter_the_queue_status(honcho: Commands, said: list[str]) -> N
 
 def test_options_filter_conclusions_by_level_and_source(honcho: Commands, server: Server) -> None:
     made = seeded(server)
-    place = ("-w", made["workspace"])
+    workspace_options = ("-w", made["workspace"])
     newest, pattern, pair, of_nobody, levels = honcho.several(
-        ("conclusion", "derived", made["said"][0], "--limit", "2", *place),
-        ("conclusion", "search", "animals goats", "-p", "alice", "--level", "inductive", *place),
+        ("conclusion", "derived", made["said"][0], "--limit", "2", *workspace_options),
+        (
+            "conclusion",
+            "search",
+            "animals goats",
+            "-p",
+            "alice",
+            "--level",
+            "inductive",
+            *workspace_options,
+        ),
         (
             "conclusion",
             "search",
@@ -242,10 +251,19 @@ def test_options_filter_conclusions_by_level_and_source(honcho: Commands, server
             "alice",
             "--top-k",
             "50",
-            *place,
+            *workspace_options,
         ),
-        ("conclusion", "search", "animals", "--observer", "alice", "--observed", "bob", *place),
-        ("conclusion", "list", "-p", "alice", "--level", "contradiction", *place),
+        (
+            "conclusion",
+            "search",
+            "animals",
+            "--observer",
+            "alice",
+            "--observed",
+            "bob",
+            *workspace_options,
+        ),
+        ("conclusion", "list", "-p", "alice", "--level", "contradiction", *workspace_options),
     )
     assert column(newest, "id") == [made["conflict"], made["derived"][-1]]
     assert column(pattern, "id") == [made["pattern"]]

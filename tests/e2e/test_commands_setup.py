@@ -57,9 +57,9 @@ def test_init_checks_the_server_and_saves_a_working_configuration(
     assert saved(tmp_path) == {"apiKey": "any-key-1234", "environmentUrl": server.url}
     assert fresh("config", HONCHO_BASE_URL="", HONCHO_API_KEY="")["base_url"] == server.url
     # From now on the commands need no variables.
-    place = f"w-{uuid.uuid4().hex[:12]}"
-    assert fresh("workspace", "create", place, HONCHO_BASE_URL="", HONCHO_API_KEY="") == {
-        "workspace_id": place
+    workspace_id = f"w-{uuid.uuid4().hex[:12]}"
+    assert fresh("workspace", "create", workspace_id, HONCHO_BASE_URL="", HONCHO_API_KEY="") == {
+        "workspace_id": workspace_id
     }
     again = fresh("init", "--json", HONCHO_BASE_URL="", HONCHO_API_KEY="")
     assert again == {"apiKey": "***1234", "baseUrl": server.url}
@@ -114,7 +114,7 @@ def free_port() -> int:
 def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -> None:
     """`start`, `status` and `stop`: what they wait for and look at is the server's health."""
     port = str(free_port())
-    place, url = f"w-{new_uid()}", f"http://127.0.0.1:{port}"
+    workspace_id, url = f"w-{new_uid()}", f"http://127.0.0.1:{port}"
     missing = fresh.run("status", "--profile", "mine", "--json", PATH=docker)
     assert (missing.code, missing.error["code"]) == (1, "STACK_NOT_FOUND")
     keyless = fresh.run("start", "--profile", "mine", "--api-port", port, "--json", PATH=docker)
@@ -129,7 +129,9 @@ def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -
         )
         assert fresh("status", "--profile", "mine", "--json", PATH=docker)["status"] == "running"
         assert fresh(*words, PATH=docker)["status"] == "running", "it runs already"
-        assert fresh("workspace", "create", place, HONCHO_BASE_URL=url) == {"workspace_id": place}
+        assert fresh("workspace", "create", workspace_id, HONCHO_BASE_URL=url) == {
+            "workspace_id": workspace_id
+        }
     finally:
         stopped = fresh("stop", "--profile", "mine", "--json", PATH=docker)
     assert stopped["status"] == "stopped"

@@ -32,16 +32,16 @@ def http(server: Server) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def place() -> str:
+def path() -> str:
     """The path of a workspace of this test's own."""
     return f"/v3/workspaces/w-{uuid.uuid4().hex[:12]}"
 
 
 def say(
-    http: httpx.Client, place: str, session: str, *texts: str, peer: str = "alice", **options: Any
+    http: httpx.Client, path: str, session: str, *texts: str, peer: str = "alice", **options: Any
 ) -> httpx.Response:
     body = {"messages": [{"peer_id": peer, "content": text} for text in texts]}
-    return http.post(f"{place}/sessions/{session}/messages", json=body, **options)
+    return http.post(f"{path}/sessions/{session}/messages", json=body, **options)
 
 
 def eventually(look: Any, seconds: float = 30.0) -> Any:
@@ -53,14 +53,14 @@ def eventually(look: Any, seconds: float = 30.0) -> Any:
     return result
 
 
-def test_messages_become_conclusions_and_answers(http: httpx.Client, place: str) -> None:
-    workspace = place.rpartition("/")[2]
+def test_messages_become_conclusions_and_answers(http: httpx.Client, path: str) -> None:
+    workspace = path.rpartition("/")[2]
     made = http.post("/v3/workspaces", json={"id": workspace})
     assert made.status_code == 201
     assert list(made.json()) == ["id", "uid", "metadata", "configuration", "created_at"]
     assert http.post("/v3/workspaces", json={"id": workspace}).status_code == 200
 
-    stored = say(http, place, "talk", f"Hello! {FACT}", "What about you?")
+    stored = say(http, path, "talk", f"Hello! {FACT}", "What about you?")
     assert stored.status_code == 201
     first, second = stored.json()
     assert list(first) == [
@@ -75,14 +75,14 @@ def test_messages_become_conclusions_and_answers(http: httpx.Client, place: str)
     ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z", first["created_at"])
     listed = http.post(
-        f"{place}/sessions/talk/messages/list",
+        f"{path}/sessions/talk/messages/list",
         json={"filters": {}},
         params={"size": 1, "reverse": "true"},
     ).json()
     assert listed == {"items": [second], "total": 2, "page": 1, "size": 1, "pages": 2}
 
     def conclusions() -> Any:
-        return http.post(f"{place}/conclusions/list").json()["items"]
+        return http.post(f"{path}/conclusions/list").json()["items"]
 
     (conclusion,) = eventually(conclusions)
     assert conclusion["content"] == FACT
@@ -94,20 +94,20 @@ def test_messages_become_conclusions_and_answers(http: httpx.Client, place: str)
     )
     assert [
         m["id"]
-        for m in http.post(f"{place}/search", json={"query": "bees at the mill", "limit": 1}).json()
+        for m in http.post(f"{path}/search", json={"query": "bees at the mill", "limit": 1}).json()
     ] == [first["id"]]
-    representation = http.post(f"{place}/peers/alice/representation", json={}).json()[
+    representation = http.post(f"{path}/peers/alice/representation", json={}).json()[
         "representation"
     ]
     assert representation.endswith(f"] {FACT}\n")
     context = http.get(
-        f"{place}/sessions/talk/context", params={"tokens": 200, "peer_target": "alice"}
+        f"{path}/sessions/talk/context", params={"tokens": 200, "peer_target": "alice"}
     ).json()
     assert list(context) == ["id", "messages", "summary", "peer_representation", "peer_card"]
     assert [m["id"] for m in context["messages"]] == [first["id"], second["id"]]
     assert FACT in context["peer_representation"]
     status = eventually(
-        lambda: (s := http.get(f"{place}/queue/status").json())["pending_work_units"] == 0 and s
+        lambda: (s := http.get(f"{path}/queue/status").json())["pending_work_units"] == 0 and s
     )
     assert status["completed_work_units"] == status["total_work_units"] == 2
 
@@ -135,9 +135,9 @@ def test_errors_are_json(
     assert (answer.status_code, answer.json()) == (status, {"detail": detail})
 
 
-def test_a_trailing_slash_is_redirected(http: httpx.Client, place: str) -> None:
-    answer = http.post(f"{place}/peers/list/?size=3")
-    assert (answer.status_code, answer.headers["location"]) == (307, f"{place}/peers/list?size=3")
+def test_a_trailing_slash_is_redirected(http: httpx.Client, path: str) -> None:
+    answer = http.post(f"{path}/peers/list/?size=3")
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{path}/peers/list?size=3")
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_a_trailing_slash_is_redirected(http: httpx.Client, place: str) -> None:
         b"[" * 100_000,
     ],
 )
-def test_malformed_bodies_have_distinct_errors(http: httpx.Client, place: str, body: bytes) -> None:
+def test_malformed_bodies_have_distinct_errors(http: httpx.Client, path: str, body: bytes) -> None:
     answer = http.post(
-        f"{place}/sessions/s/messages", content=body, headers={"Content-Type": "application/json"}
+        f"{path}/sessions/s/messages", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 422
     for problem in answer.json()["detail"]:
@@ -170,7 +170,7 @@ def test_malformed_bodies_have_distinct_errors(http: httpx.Client, place: str, b
         assert problem["msg"]
 
 
-def test_invalid_queries_have_distinct_errors(http: httpx.Client, place: str) -> None:
+def test_invalid_queries_have_distinct_errors(http: httpx.Client, path: str) -> None:
     for query in (
         "size=0",
         "size=101",
@@ -180,7 +180,7 @@ def test_invalid_queries_have_distinct_errors(http: httpx.Client, place: str) ->
         "reverse=perhaps",
         "page=99999999999999999999",
     ):
-        answer = http.post(f"{place}/peers/list?{query}")
+        answer = http.post(f"{path}/peers/list?{query}")
         assert answer.status_code == 422, query
         assert answer.json()["detail"][0]["loc"] == ["query", query.partition("=")[0]]
     for query in (
@@ -190,47 +190,47 @@ def test_invalid_queries_have_distinct_errors(http: httpx.Client, place: str) ->
         "peer_perspective=a",
         "tokens=100001",
     ):
-        assert http.get(f"{place}/sessions/s/context?{query}").status_code == 422, query
+        assert http.get(f"{path}/sessions/s/context?{query}").status_code == 422, query
 
 
-def test_a_body_may_be_missing_where_it_is_optional(http: httpx.Client, place: str) -> None:
+def test_a_body_may_be_missing_where_it_is_optional(http: httpx.Client, path: str) -> None:
     for content in (b"", b"null", b"{}", b'{"filters":null}'):
         answer = http.post(
-            f"{place}/peers/list", content=content, headers={"Content-Type": "application/json"}
+            f"{path}/peers/list", content=content, headers={"Content-Type": "application/json"}
         )
         assert (answer.status_code, answer.json()["total"]) == (200, 0)
     assert http.post("/v3/workspaces", content=b"").status_code == 422
 
 
-def test_reading_creates_nothing(http: httpx.Client, place: str) -> None:
-    workspace = place.rpartition("/")[2]
-    assert http.post(f"{place}/search", json={"query": "x"}).json() == []
-    assert http.get(f"{place}/sessions/s/summaries").json() == {
+def test_reading_creates_nothing(http: httpx.Client, path: str) -> None:
+    workspace = path.rpartition("/")[2]
+    assert http.post(f"{path}/search", json={"query": "x"}).json() == []
+    assert http.get(f"{path}/sessions/s/summaries").json() == {
         "id": "s",
         "short_summary": None,
         "long_summary": None,
     }
-    assert http.get(f"{place}/queue/status").json()["total_work_units"] == 0
-    assert http.get(f"{place}/peers/p/card").status_code == 404
+    assert http.get(f"{path}/queue/status").json()["total_work_units"] == 0
+    assert http.get(f"{path}/peers/p/card").status_code == 404
     assert (
         http.post("/v3/workspaces/list", json={"filters": {"id": workspace}}).json()["total"] == 0
     )
 
 
-def test_a_retried_create_is_answered_not_repeated(http: httpx.Client, place: str) -> None:
-    first = say(http, place, "s", "once", headers={"Idempotency-Key": "k-1"})
-    again = say(http, place, "s", "once", headers={"Idempotency-Key": "k-1"})
+def test_a_retried_create_is_answered_not_repeated(http: httpx.Client, path: str) -> None:
+    first = say(http, path, "s", "once", headers={"Idempotency-Key": "k-1"})
+    again = say(http, path, "s", "once", headers={"Idempotency-Key": "k-1"})
     assert (first.status_code, first.json()) == (201, again.json())
-    assert say(http, place, "s", "once", headers={"Idempotency-Key": "k-2"}).json() != first.json()
-    assert http.post(f"{place}/sessions/s/messages/list").json()["total"] == 2
+    assert say(http, path, "s", "once", headers={"Idempotency-Key": "k-2"}).json() != first.json()
+    assert http.post(f"{path}/sessions/s/messages/list").json()["total"] == 2
 
 
-def test_many_concurrent_writers_lose_and_double_nothing(http: httpx.Client, place: str) -> None:
+def test_many_concurrent_writers_lose_and_double_nothing(http: httpx.Client, path: str) -> None:
     """Across server processes: no message is lost or doubled, batches stay together."""
 
     def write(number: int) -> int:
         return say(
-            http, place, "busy", f"{number} first", f"{number} second", peer=f"p{number % 4}"
+            http, path, "busy", f"{number} first", f"{number} second", peer=f"p{number % 4}"
         ).status_code
 
     with ThreadPoolExecutor(12) as pool:
@@ -238,7 +238,7 @@ def test_many_concurrent_writers_lose_and_double_nothing(http: httpx.Client, pla
     items = [
         item["content"]
         for page in (1, 2)
-        for item in http.post(f"{place}/sessions/busy/messages/list?size=100&page={page}").json()[
+        for item in http.post(f"{path}/sessions/busy/messages/list?size=100&page={page}").json()[
             "items"
         ]
     ]

@@ -143,10 +143,10 @@ def test_a_postgres_stopped_and_started_under_load_loses_nothing(
                 each.result(30)
         assert ready.status_code == 503
         told = [ready.text, *(answer.text for _, answer in load.refused)]
-        place = make_url(own_server.uri)
+        url = make_url(own_server.uri)
         named = {
-            str(place.query["host"]),
-            str(place.username or getpass.getuser()),
+            str(url.query["host"]),
+            str(url.username or getpass.getuser()),
             "socket",
             "127.0.0.1",
             "localhost",

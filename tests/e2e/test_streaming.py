@@ -63,7 +63,7 @@ def memservice_reasoners():
 
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server of one process with two threads, so with one place for slow answers."""
+    """A server of one process with two threads, so with one slot for slow answers."""
     folder = tmp_path_factory.mktemp("held")
     (folder / "held_reasoner.py").write_text(PLUGIN, encoding="utf-8")
     about = folder / "held_reasoner-1.0.dist-info"
@@ -123,7 +123,7 @@ def stream(
 def stream_when_free(
     server: Server, query: str, path: str = "peers/alice/chat"
 ) -> Iterator[http.client.HTTPResponse]:
-    """An answer that is being given has its place until a moment after its last byte was read."""
+    """An answer that is being given has its slot until a moment after its last byte was read."""
     deadline = time.monotonic() + PATIENCE
     while True:
         with stream(server, query, path) as answer:
@@ -213,7 +213,7 @@ def first_piece_received(server: Server, query: str) -> Iterator[socket.socket]:
 
 @pytest.mark.parametrize("again", range(3))
 def test_a_client_that_disconnects_frees_its_slot(held: Server, tmp_path: Path, again: int) -> None:
-    """Noticed when the next piece is sent, at the latest; until then the only place is taken."""
+    """Noticed when the next piece is sent, at the latest; until then the only slot is taken."""
     heard, logged = tmp_path / "heard", len(held.log)
     with first_piece_received(held, str(heard)) as connection:
         # what follows is refused by a reset

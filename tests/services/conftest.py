@@ -13,21 +13,21 @@ from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.telemetry.metrics import Metrics
-from support.services.world import Clock, Small
+from support.services.services import Clock, Services
 from support.stores.stores import sqlite_store_at
 
-Begin = Callable[..., Small]
+OpenServices = Callable[..., Services]
 
 
 @pytest.fixture
-def begin(local_storage_name: str, tmp_path: Path) -> Iterator[Begin]:
+def open_services(local_storage_name: str, tmp_path: Path) -> Iterator[OpenServices]:
     """Open an empty store in a role, with these settings and plugins."""
     opened: list[Runtime] = []
     numbers = count()
 
-    def open_small(
+    def open_store(
         *plugins: object, role: Role = "command", metrics: Metrics | None = None, **settings: str
-    ) -> Small:
+    ) -> Services:
         uri = (
             "memory://"
             if local_storage_name == "memory"
@@ -45,13 +45,13 @@ def begin(local_storage_name: str, tmp_path: Path) -> Iterator[Begin]:
         )
         opened.append(runtime)
         runtime.storage.migrate()
-        return Small(runtime, clock)
+        return Services(runtime, clock)
 
-    yield open_small
+    yield open_store
     for runtime in opened:
         runtime.close()
 
 
 @pytest.fixture
-def small(begin: Begin) -> Small:
-    return begin()
+def services(open_services: OpenServices) -> Services:
+    return open_services()

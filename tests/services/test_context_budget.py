@@ -12,9 +12,9 @@ from memservice.domain import tokens
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE
 from memservice.domain.records import LONG, SHORT, Message, Summary
-from services.conftest import Begin
+from services.conftest import OpenServices
 from support.examples import examples
-from support.services.world import Small, contents
+from support.services.services import Services, contents
 
 WORD = "cat"
 HEADINGS = tokens.count("EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADICTION:\n\n")
@@ -26,7 +26,7 @@ def expected(
     short: tuple[int, int] | None,
     long: tuple[int, int] | None,
 ) -> tuple[str | None, list[str]]:
-    """Kind of summary and messages; summaries are (place of the last covered message, tokens)."""
+    """Kind of summary and messages; summaries are (index of the last covered message, tokens)."""
     if budget <= 0:
         return None, []
     cap, kind, chosen = int(budget * 0.4), None, None
@@ -62,7 +62,7 @@ SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
     number=st.integers(0, 2**62),
 )
 def test_summary_and_messages_follow_the_budget_rule(
-    small: Small,
+    services: Services,
     lengths: list[int],
     short: tuple[int, int] | None,
     long: tuple[int, int] | None,
@@ -70,12 +70,12 @@ def test_summary_and_messages_follow_the_budget_rule(
     number: int,
 ) -> None:
     session = f"s{number}-{len(lengths)}"
-    small.join(session)
-    before = small.context(session, summary=False).messages
+    services.join(session)
+    before = services.context(session, summary=False).messages
     said = [
         *before,
         *(
-            small.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths])
+            services.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths])
             if lengths
             else []
         ),
@@ -85,11 +85,11 @@ def test_summary_and_messages_follow_the_budget_rule(
         for kind, found in ((SHORT, short), (LONG, long))
         if found is not None and said
     }
-    small.rt.storage.write(lambda tx: tx.rows.delete(Summary, TRUE))
-    for kind, (place, cost) in chosen.items():
-        small.summarise(said[place], kind, cost)
+    services.rt.storage.write(lambda tx: tx.rows.delete(Summary, TRUE))
+    for kind, (index, cost) in chosen.items():
+        services.summarise(said[index], kind, cost)
     for budget in budgets:
-        found = small.context(session, tokens=budget)
+        found = services.context(session, tokens=budget)
         summary, kept = expected(said, budget, chosen.get(SHORT), chosen.get(LONG))
         assert (found.summary.kind if found.summary else None, contents(found.messages)) == (
             summary,
@@ -97,64 +97,68 @@ def test_summary_and_messages_follow_the_budget_rule(
         ), budget
 
 
-def test_empty_messages_cost_nothing(small: Small) -> None:
-    small.say("s", ("ann", "one two three"), *[("ann", "")] * 5)
-    assert len(small.context("s", tokens=1).messages) == 5
-    assert len(small.context("s", tokens=50).messages) == 6
+def test_empty_messages_cost_nothing(services: Services) -> None:
+    services.say("s", ("ann", "one two three"), *[("ann", "")] * 5)
+    assert len(services.context("s", tokens=1).messages) == 5
+    assert len(services.context("s", tokens=50).messages) == 6
 
 
-def test_a_target_without_conclusions_costs_its_headings(small: Small) -> None:
-    (said,) = small.say("s", ("ann", "hello"))
-    found = small.context("s", tokens=HEADINGS + said.tokens, peer_target="ann")
+def test_a_target_without_conclusions_costs_its_headings(services: Services) -> None:
+    (said,) = services.say("s", ("ann", "hello"))
+    found = services.context("s", tokens=HEADINGS + said.tokens, peer_target="ann")
     assert contents(found.messages) == ["hello"]
     assert found.representation == ""
-    assert small.context("s", tokens=HEADINGS + said.tokens - 1, peer_target="ann").messages == []
+    assert (
+        services.context("s", tokens=HEADINGS + said.tokens - 1, peer_target="ann").messages == []
+    )
 
 
-def test_card_lines_cost_their_joined_tokens(small: Small) -> None:
+def test_card_lines_cost_their_joined_tokens(services: Services) -> None:
     from memservice.services import cards
-    from support.services.world import ME, WORKSPACE
+    from support.services.services import ME, WORKSPACE
 
-    (said,) = small.say("s", ("ann", "hello"))
+    (said,) = services.say("s", ("ann", "hello"))
     lines = ["Name: Ann", "Plays the viola da gamba"]
-    cards.put(small.rt, ME, WORKSPACE, "ann", None, lines)
+    cards.put(services.rt, ME, WORKSPACE, "ann", None, lines)
     cost = HEADINGS + tokens.count("\n".join(lines)) + said.tokens
-    assert small.context("s", tokens=cost, peer_target="ann").messages == [said]
-    poor = small.context("s", tokens=cost - 1, peer_target="ann")
+    assert services.context("s", tokens=cost, peer_target="ann").messages == [said]
+    poor = services.context("s", tokens=cost - 1, peer_target="ann")
     assert (poor.messages, poor.card) == ([], lines), (
         "what is known of the target is paid for first"
     )
-    assert small.context(
+    assert services.context(
         "s", tokens=cost - tokens.count("\n".join(lines)), peer_target="ann", limit_to_session=True
     ).messages == [said]
 
 
-def test_a_spent_budget_leaves_no_summary_either(small: Small) -> None:
-    (said,) = small.say("s", ("ann", "hello"))
-    small.summarise(said, SHORT, 1)
-    small.conclude("ann", "ann", " ".join(["likes tea"] * 40))
-    rich = small.context("s", tokens=1000, peer_target="ann")
+def test_a_spent_budget_leaves_no_summary_either(services: Services) -> None:
+    (said,) = services.say("s", ("ann", "hello"))
+    services.summarise(said, SHORT, 1)
+    services.conclude("ann", "ann", " ".join(["likes tea"] * 40))
+    rich = services.context("s", tokens=1000, peer_target="ann")
     assert rich.summary is not None
-    poor = small.context("s", tokens=30, peer_target="ann")
+    poor = services.context("s", tokens=30, peer_target="ann")
     assert (poor.summary, poor.messages) == (None, [])
     assert "likes tea" in (poor.representation or "")
 
 
-def test_unknown_observers_are_an_error_only_if_a_card_is_needed(begin: Begin) -> None:
-    small = begin()
+def test_unknown_observers_are_an_error_only_if_a_card_is_needed(
+    open_services: OpenServices,
+) -> None:
+    services = open_services()
     for setting in ({"limit_to_session": True}, {"sessions": ["s"]}):
-        nowhere = small.context("s", peer_target="ann", **setting)
+        nowhere = services.context("s", peer_target="ann", **setting)
         assert (nowhere.representation, nowhere.card, nowhere.messages) == ("", None, []), (
             "an unknown workspace"
         )
     with pytest.raises(NotFound, match="ann"):
-        small.context("s", peer_target="ann")
-    small.say("s", ("bob", "hello"))
-    assert small.context("s", peer_target="ann", limit_to_session=True).representation == ""
+        services.context("s", peer_target="ann")
+    services.say("s", ("bob", "hello"))
+    assert services.context("s", peer_target="ann", limit_to_session=True).representation == ""
     with pytest.raises(NotFound, match="ann"):
-        small.context("s", peer_target="ann")
+        services.context("s", peer_target="ann")
     with pytest.raises(NotFound, match="ann"):
-        small.context("s", peer_target="bob", peer_perspective="ann")
-    assert small.context("s", peer_target="ann", peer_perspective="bob").representation == "", (
+        services.context("s", peer_target="bob", peer_perspective="ann")
+    assert services.context("s", peer_target="ann", peer_perspective="bob").representation == "", (
         "an unknown target is known nothing of"
     )

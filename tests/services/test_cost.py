@@ -25,7 +25,7 @@ from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.tasks import queue_status
 from memservice.settings import load_settings
-from support.services.world import ME, WORKSPACE, Clock, Small
+from support.services.services import ME, WORKSPACE, Clock, Services
 from support.stores.stores import sqlite_store_at
 
 SIZES = (20, 2_000)
@@ -34,7 +34,7 @@ DEEP = Paging(page=2, size=10, reverse=True)
 
 @dataclass
 class Sized:
-    small: Small
+    services: Services
     said: list[Message]
     concluded: list[Conclusion]
     statements: list[str] = field(default_factory=list)
@@ -59,10 +59,10 @@ def fill(path: Path, size: int) -> Sized:
     )
     runtime = open_runtime(loaded, clock=Clock())
     runtime.storage.migrate()
-    small = Small(runtime, Clock())
+    services = Services(runtime, Clock())
     said: list[Message] = []
     concluded: list[Conclusion] = []
-    small.peer("ann", "bob", metadata={"name": "A B"})
+    services.peer("ann", "bob", metadata={"name": "A B"})
     for start in range(0, size, 20):
         drafts = [
             Draft(
@@ -86,9 +86,9 @@ def fill(path: Path, size: int) -> Sized:
         for n in range(size)
     ]
     runtime.storage.write(lambda tx: tx.rows.put([api_keys.bound(tx, named[0]), *named[1:]]))
-    small.summarise(said[5], "short", 5)
+    services.summarise(said[5], "short", 5)
     cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
-    sized = Sized(small, said, concluded)
+    sized = Sized(services, said, concluded)
     engine = runtime.storage.engine  # type: ignore[attr-defined]
     sa.event.listen(
         engine, "connect", lambda driver, record: driver.set_trace_callback(sized.statements.append)
@@ -102,11 +102,11 @@ def sized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sized, ...
     made = tuple(fill(tmp_path_factory.mktemp("cost") / "m.db", size) for size in SIZES)
     yield made
     for one in made:
-        one.small.rt.close()
+        one.services.rt.close()
 
 
 def _rt(job: Callable[[Runtime, Sized], Any]) -> Callable[[Sized], Any]:
-    return lambda sized: job(sized.small.rt, sized)
+    return lambda sized: job(sized.services.rt, sized)
 
 
 def recognise(rt: Runtime) -> None:
@@ -157,10 +157,10 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
         ),
     ),
     "get message": (2, _rt(lambda rt, s: messages.get(rt, ME, WORKSPACE, "s", s.said[3].uid))),
-    "context": (5, lambda s: s.small.context("s", tokens=100)),
+    "context": (5, lambda s: s.services.context("s", tokens=100)),
     "context with target": (
         8,
-        lambda s: s.small.context(
+        lambda s: s.services.context(
             "s", tokens=180, peer_target="bob", peer_perspective="ann", max_conclusions=3
         ),
     ),
@@ -176,22 +176,22 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
             )
         ),
     ),
-    "representation": (4, lambda s: s.small.represent("ann", target="bob")),
-    "search workspace": (10, lambda s: s.small.search("heron river")),
-    "search session": (11, lambda s: s.small.search("heron river", session_id="s")),
+    "representation": (4, lambda s: s.services.represent("ann", target="bob")),
+    "search workspace": (10, lambda s: s.services.search("heron river")),
+    "search session": (11, lambda s: s.services.search("heron river", session_id="s")),
     "search session, by filter": (
         12,
-        lambda s: s.small.search("heron river", filters={"session_id": "s0"}),
+        lambda s: s.services.search("heron river", filters={"session_id": "s0"}),
     ),
-    "search peer": (10, lambda s: s.small.search("heron river", peer_id="ann")),
-    "search, nothing asked": (3, lambda s: s.small.search("?")),
+    "search peer": (10, lambda s: s.services.search("heron river", peer_id="ann")),
+    "search, nothing asked": (3, lambda s: s.services.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (
         3,
         _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10))),
     ),
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
-    "query conclusions": (12, lambda s: s.small.ask("how many herons", "ann", "bob")),
+    "query conclusions": (12, lambda s: s.services.ask("how many herons", "ann", "bob")),
     "query conclusions of a session": (
         12,
         _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW)),
@@ -237,7 +237,7 @@ def test_a_read_takes_few_statements_and_as_many_at_any_size(
 def test_a_read_scans_no_large_table(sized: tuple[Sized, ...], name: str) -> None:
     large = sized[-1]
     statements = list(dict.fromkeys(large.cost(READS[name][1])))
-    with large.small.rt.storage.engine.connect() as connection:  # type: ignore[attr-defined]
+    with large.services.rt.storage.engine.connect() as connection:  # type: ignore[attr-defined]
         for sql in statements:
             plan = [row[3] for row in connection.exec_driver_sql("EXPLAIN QUERY PLAN " + sql)]
             for step in plan:

@@ -10,79 +10,83 @@ import pytest
 from memservice.domain.errors import InvalidInput
 from memservice.domain.records import IdempotencyKey, Message, Task
 from memservice.worker import retention
-from services.conftest import Begin
-from support.services.world import Small
+from services.conftest import OpenServices
+from support.services.services import Services
 
 
-def stored(small: Small) -> int:
-    with small.rt.storage.read() as tx:
+def stored(services: Services) -> int:
+    with services.rt.storage.read() as tx:
         return tx.rows.count(Message)
 
 
-def remembered(small: Small) -> int:
-    with small.rt.storage.read() as tx:
+def remembered(services: Services) -> int:
+    with services.rt.storage.read() as tx:
         return tx.rows.count(IdempotencyKey)
 
 
-def test_a_repetition_answers_as_before_and_stores_neither_messages_nor_tasks(small: Small) -> None:
-    first = small.say("s", ("ann", "one"), ("bob", "two"), once="k")
-    with small.rt.storage.read() as tx:
+def test_a_repetition_answers_as_before_and_stores_neither_messages_nor_tasks(
+    services: Services,
+) -> None:
+    first = services.say("s", ("ann", "one"), ("bob", "two"), once="k")
+    with services.rt.storage.read() as tx:
         tasks = tx.rows.count(Task)
-    assert small.say("s", ("ann", "one"), ("bob", "two"), once="k") == first
-    assert stored(small) == 2
-    with small.rt.storage.read() as tx:
+    assert services.say("s", ("ann", "one"), ("bob", "two"), once="k") == first
+    assert stored(services) == 2
+    with services.rt.storage.read() as tx:
         assert tx.rows.count(Task) == tasks
 
 
-def test_keys_are_separate_for_each_session(small: Small) -> None:
+def test_keys_are_separate_for_each_session(services: Services) -> None:
     for session in ("s", "t"):
-        small.say(session, ("ann", "one"), once="k")
-    small.say("s", ("ann", "one"), once="l")
-    small.say("s", ("ann", "one"))
-    assert stored(small) == 4
+        services.say(session, ("ann", "one"), once="k")
+    services.say("s", ("ann", "one"), once="l")
+    services.say("s", ("ann", "one"))
+    assert stored(services) == 4
 
 
 @pytest.mark.parametrize("other", [("ann", "other"), ("bob", "one")])
 def test_a_different_request_under_the_same_key_is_refused(
-    small: Small, other: tuple[str, str]
+    services: Services, other: tuple[str, str]
 ) -> None:
-    small.say("s", ("ann", "one"), once="k")
+    services.say("s", ("ann", "one"), once="k")
     with pytest.raises(InvalidInput, match="used for other messages"):
-        small.say("s", other, once="k")
+        services.say("s", other, once="k")
     with pytest.raises(InvalidInput):
-        small.say("s", ("ann", "one"), ("ann", "one"), once="k")
-    assert stored(small) == 1
+        services.say("s", ("ann", "one"), ("ann", "one"), once="k")
+    assert stored(services) == 1
 
 
-def test_a_failed_request_may_be_repeated(small: Small) -> None:
+def test_a_failed_request_may_be_repeated(services: Services) -> None:
     with pytest.raises(InvalidInput):
-        small.say("s", ("not a name", "one"), once="k")
-    small.say("s", ("ann", "one"), once="k")
-    assert stored(small) == 1
+        services.say("s", ("not a name", "one"), once="k")
+    services.say("s", ("ann", "one"), once="k")
+    assert stored(services) == 1
 
 
-def test_concurrent_repetitions_store_once(begin: Begin) -> None:
-    small = begin(DB_POOL_TIMEOUT="30")
+def test_concurrent_repetitions_store_once(open_services: OpenServices) -> None:
+    services = open_services(DB_POOL_TIMEOUT="30")
     with ThreadPoolExecutor(8) as pool:
         answers = list(
-            pool.map(lambda _: small.say("s", ("ann", "one"), ("bob", "two"), once="k"), range(24))
+            pool.map(
+                lambda _: services.say("s", ("ann", "one"), ("bob", "two"), once="k"), range(24)
+            )
         )
     assert all(answer == answers[0] for answer in answers)
-    assert stored(small) == 2
+    assert stored(services) == 2
 
 
-def test_keys_expire_after_a_day(small: Small) -> None:
-    small.say("s", ("ann", "one"), once="early")
-    small.clock.now += timedelta(hours=20)
-    small.say("s", ("ann", "one"), once="late")
-    retention.sweep(small.rt)
-    assert remembered(small) == 2
+def test_keys_expire_after_a_day(services: Services) -> None:
+    services.say("s", ("ann", "one"), once="early")
+    services.clock.now += timedelta(hours=20)
+    services.say("s", ("ann", "one"), once="late")
+    retention.sweep(services.rt)
+    assert remembered(services) == 2
     erased = 0
     for _ in range(5):
-        small.clock.now += timedelta(hours=1)
-        erased += retention.sweep(small.rt)["idempotency keys"]
+        services.clock.now += timedelta(hours=1)
+        erased += retention.sweep(services.rt)["idempotency keys"]
     assert erased == 1
-    small.say("s", ("ann", "one"), once="late")
-    assert stored(small) == 2
-    small.say("s", ("ann", "one"), once="early")
-    assert stored(small) == 3
+    services.say("s", ("ann", "one"), once="late")
+    assert stored(services) == 2
+    services.say("s", ("ann", "one"), once="early")
+    assert stored(services) == 3

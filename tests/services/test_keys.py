@@ -31,7 +31,7 @@ from memservice.services.auth.key_usage import KeyUsage
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Paging
 from memservice.settings import load_settings
-from support.api.auth_world import ALL, OTHER_SECRET, asking, signed
+from support.api.auth_client import ALL, OTHER_SECRET, settings_with_auth, signed
 from support.stores.stores import sqlite_store_at
 
 START = datetime(2026, 5, 1, 12, 0, 0, 654_321, tzinfo=UTC)
@@ -55,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def rt(local_storage_name: str, tmp_path: Path, clock: Clock) -> Iterator[Runtime]:
-    settings = asking(
+    settings = settings_with_auth(
         "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "keys.db")
     )
     opened = open_runtime(settings, clock=clock)

@@ -16,8 +16,8 @@ from memservice.services import indexing
 from memservice.spi.reasoner import DeriveRequest
 from memservice.worker import retention
 from memservice.worker.polling import Worker
-from services.conftest import Begin
-from support.services.world import Small
+from services.conftest import OpenServices
+from support.services.services import Services
 
 SECRET = "sekretwort"
 
@@ -37,8 +37,8 @@ def silent(logged: pytest.LogCaptureFixture, *expected: str) -> None:
     assert SECRET not in printed
 
 
-def ask(small: Small, path: str, body: object) -> int:
-    client = create_app(runtime=small.rt).test_client()
+def ask(services: Services, path: str, body: object) -> int:
+    client = create_app(runtime=services.rt).test_client()
     return client.post(f"/v3/workspaces/w{path}", json=body).status_code
 
 
@@ -46,31 +46,31 @@ MESSAGES = {"messages": [{"peer_id": "ann", "content": f"{SECRET} is my dog"}]}
 
 
 def test_ordinary_work_is_logged_without_texts(
-    begin: Begin, logged: pytest.LogCaptureFixture
+    open_services: OpenServices, logged: pytest.LogCaptureFixture
 ) -> None:
-    small = begin()
-    assert ask(small, "/sessions/s/messages", MESSAGES) == 201
-    assert ask(small, f"/search?q={SECRET}", {"query": SECRET}) == 200
-    assert ask(small, "/search", {"query": f"{SECRET} \ud800"}) == 422
-    Worker(small.rt).run_until_idle(30)
+    services = open_services()
+    assert ask(services, "/sessions/s/messages", MESSAGES) == 201
+    assert ask(services, f"/search?q={SECRET}", {"query": SECRET}) == 200
+    assert ask(services, "/search", {"query": f"{SECRET} \ud800"}) == 422
+    Worker(services.rt).run_until_idle(30)
     silent(logged, "path=/v3/workspaces/w/search", "representation:")
 
 
 def test_a_failing_request_names_the_error_not_its_text(
-    begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    open_services: OpenServices, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(rt: Any, tx: Any, workspace: int, messages: list[Message], *rest: Any) -> None:
         raise ValueError(f"cannot index {messages[0].content}") from KeyError(messages[0].content)
 
-    small = begin()
+    services = open_services()
     monkeypatch.setattr(indexing, "add_message_texts", fail)
-    assert ask(small, "/sessions/s/messages", MESSAGES) == 500
+    assert ask(services, "/sessions/s/messages", MESSAGES) == 500
     silent(logged, "ValueError", "KeyError", "test_logs.py")
 
 
-@pytest.mark.parametrize("begin", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("open_services", ["sqlite"], indirect=True)
 def test_the_database_quotes_no_values(
-    begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    open_services: OpenServices, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caught: list[str] = []
 
@@ -83,31 +83,31 @@ def test_the_database_quotes_no_values(
             caught.append(str(error))
             raise
 
-    small = begin()
+    services = open_services()
     monkeypatch.setattr(indexing, "add_message_texts", fail)
-    assert ask(small, "/sessions/s/messages", MESSAGES) >= 500
+    assert ask(services, "/sessions/s/messages", MESSAGES) >= 500
     assert caught
     assert SECRET not in caught[0]
     silent(logged)
 
 
 def test_a_failing_reasoner_is_named_and_its_text_stored_with_the_task(
-    begin: Begin, logged: pytest.LogCaptureFixture
+    open_services: OpenServices, logged: pytest.LogCaptureFixture
 ) -> None:
-    small = begin()
-    small.say("s", ("ann", f"{SECRET} is my dog"))
+    services = open_services()
+    services.say("s", ("ann", f"{SECRET} is my dog"))
 
     def derive(request: DeriveRequest) -> None:
         raise RuntimeError(f"the model said: {request.messages[0].content}")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            type(small.rt.reasoner_for(choice.DERIVE)),
+            type(services.rt.reasoner_for(choice.DERIVE)),
             "derive",
             lambda self, request: derive(request),
         )
-        Worker(small.rt).run_until_idle(30)
-    with small.rt.storage.read() as tx:
+        Worker(services.rt).run_until_idle(30)
+    with services.rt.storage.read() as tx:
         assert any(SECRET in (task.last_error or "") for task in tx.rows.page(Task)), (
             "for operators, in the store"
         )
@@ -120,16 +120,18 @@ class Refuses:
         raise LookupError(f"not allowed: {message.content}")
 
 
-def test_a_failing_listener_is_not_quoted(begin: Begin, logged: pytest.LogCaptureFixture) -> None:
-    assert ask(begin(Refuses()), "/sessions/s/messages", MESSAGES) == 500
+def test_a_failing_listener_is_not_quoted(
+    open_services: OpenServices, logged: pytest.LogCaptureFixture
+) -> None:
+    assert ask(open_services(Refuses()), "/sessions/s/messages", MESSAGES) == 500
     silent(logged, "LookupError")
 
 
 def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
-    begin: Begin, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    open_services: OpenServices, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = begin()
-    small.say("s", ("ann", "My dog is called Rex."))
+    services = open_services()
+    services.say("s", ("ann", "My dog is called Rex."))
 
     def fail(rt: Any) -> None:
         raise RuntimeError(SECRET)
@@ -137,12 +139,12 @@ def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
     monkeypatch.setattr(retention, "sweep", fail)
     monkeypatch.setattr("memservice.worker.polling.STORE_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
-    worker = threading.Thread(target=Worker(small.rt).run, args=(stop,), daemon=True)
+    worker = threading.Thread(target=Worker(services.rt).run, args=(stop,), daemon=True)
     worker.start()
     failed = "a round of work failed (RuntimeError)"
     try:
         for _ in range(1000):
-            with small.rt.storage.read() as tx:
+            with services.rt.storage.read() as tx:
                 done = all(task.state == "done" for task in tx.rows.page(Task))
             # Housekeeping has a thread of its own: a round can be over before it fails.
             if done and any(failed in record.getMessage() for record in logged.records):

@@ -10,8 +10,8 @@ from memservice.domain.errors import Refused
 from memservice.domain.records import SCOPE, Member
 from memservice.services import sessions
 from memservice.services.sessions import MemberConfig, SessionFields
-from services.conftest import Begin
-from support.services.world import ME, WORKSPACE, Small
+from services.conftest import OpenServices
+from support.services.services import ME, WORKSPACE, Services
 
 OBSERVES = MemberConfig(observe_others=True)
 
@@ -21,31 +21,31 @@ def several(*names: str) -> dict[str, MemberConfig]:
 
 
 @pytest.fixture
-def full(begin: Begin) -> Small:
+def full(open_services: OpenServices) -> Services:
     """Three observers, as many as may be, one scope, and one member that does not observe."""
-    small = begin(SESSION_OBSERVERS_LIMIT="3")
+    services = open_services(SESSION_OBSERVERS_LIMIT="3")
     sessions.get_or_create(
-        small.rt,
+        services.rt,
         ME,
         WORKSPACE,
         "s",
         SessionFields(members={**several("a", "b", "c"), "quiet": MemberConfig()}, scopes=["mine"]),
     )
-    return small
+    return services
 
 
-def config(small: Small, peer: str) -> MemberConfig:
-    return sessions.get_peer_config(small.rt, ME, WORKSPACE, "s", peer)
+def config(services: Services, peer: str) -> MemberConfig:
+    return sessions.get_peer_config(services.rt, ME, WORKSPACE, "s", peer)
 
 
-def inside(small: Small) -> dict[str, Member]:
-    with small.rt.storage.read() as tx:
+def inside(services: Services) -> dict[str, Member]:
+    with services.rt.storage.read() as tx:
         session = tx.workspaces.locate(WORKSPACE, session_id="s").session
         assert session is not None
         return {member.peer: member for member in tx.members.of_session(session.key)}
 
 
-def test_no_request_adds_an_observer_beyond_the_limit(full: Small) -> None:
+def test_no_request_adds_an_observer_beyond_the_limit(full: Services) -> None:
     before = inside(full)
     with pytest.raises(Refused):
         sessions.get_or_create(full.rt, ME, WORKSPACE, "s", SessionFields(members=several("d")))
@@ -61,7 +61,7 @@ def test_no_request_adds_an_observer_beyond_the_limit(full: Small) -> None:
     assert inside(full) == before
 
 
-def test_members_that_left_do_not_count_until_they_return(full: Small) -> None:
+def test_members_that_left_do_not_count_until_they_return(full: Services) -> None:
     full.leave("s", "a")
     sessions.add_peers(full.rt, ME, WORKSPACE, "s", several("d"))
     with pytest.raises(Refused):
@@ -76,14 +76,14 @@ def test_members_that_left_do_not_count_until_they_return(full: Small) -> None:
     assert "b" not in inside(full)
 
 
-def test_an_author_that_returns_by_writing_gets_the_default_configuration(full: Small) -> None:
+def test_an_author_that_returns_by_writing_gets_the_default_configuration(full: Services) -> None:
     full.leave("s", "a")
     full.say("s", ("a", "I am back"))
     assert config(full, "a") == MemberConfig()
     assert inside(full)["a"].left_at is None
 
 
-def test_setting_members_replaces_ordinary_members_and_keeps_scopes(full: Small) -> None:
+def test_setting_members_replaces_ordinary_members_and_keeps_scopes(full: Services) -> None:
     sessions.set_peers(full.rt, ME, WORKSPACE, "s", several("d", "e", "f"))
     assert {name: member.kind == SCOPE for name, member in inside(full).items()} == {
         "scope.mine": True,
@@ -98,21 +98,21 @@ def test_setting_members_replaces_ordinary_members_and_keeps_scopes(full: Small)
     assert config(full, "a") == MemberConfig(observe_me=True)
 
 
-def test_changes_without_a_new_observer_are_accepted_at_the_limit(full: Small) -> None:
+def test_changes_without_a_new_observer_are_accepted_at_the_limit(full: Services) -> None:
     sessions.add_peers(full.rt, ME, WORKSPACE, "s", {**several("a"), "more": MemberConfig()})
     sessions.set_peer_config(full.rt, ME, WORKSPACE, "s", "a", OBSERVES)
     assert "more" in inside(full)
 
 
 def test_writes_do_not_read_all_members_of_a_large_session(
-    small: Small, monkeypatch: pytest.MonkeyPatch
+    services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Writing, joining and leaving read only the memberships concerned, not all members of the
     session."""
     crowd = [f"peer{number}" for number in range(300)]
-    small.join("s", *crowd)
-    small.say("s", ("ann", "hello"))
-    with small.rt.storage.read() as tx:
+    services.join("s", *crowd)
+    services.say("s", ("ann", "hello"))
+    with services.rt.storage.read() as tx:
         kind = type(tx.rows)
     real, read = kind.page, [0]
 
@@ -123,11 +123,11 @@ def test_writes_do_not_read_all_members_of_a_large_session(
 
     monkeypatch.setattr(kind, "page", page)
     for job in (
-        lambda: small.say("s", ("ann", "again"), ("peer7", "and I")),
-        lambda: small.say("s", ("newcomer", "hello")),
-        lambda: small.join("s", "peer8", "another"),
-        lambda: sessions.add_peers(small.rt, ME, WORKSPACE, "s", several("observer")),
-        lambda: small.leave("s", "peer9", "nobody"),
+        lambda: services.say("s", ("ann", "again"), ("peer7", "and I")),
+        lambda: services.say("s", ("newcomer", "hello")),
+        lambda: services.join("s", "peer8", "another"),
+        lambda: sessions.add_peers(services.rt, ME, WORKSPACE, "s", several("observer")),
+        lambda: services.leave("s", "peer9", "nobody"),
     ):
         read[0] = 0
         job()

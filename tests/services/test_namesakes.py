@@ -14,13 +14,13 @@ from memservice.services import peers
 from memservice.services.chat.chat import ChatOptions, ask_peer
 from memservice.services.peers import shown_names
 from memservice.spi.reasoner import DeriveRequest, Utterance
-from support.services.world import ME, Small
+from support.services.services import ME, Services
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def shown(small: Small, *slugs: str) -> dict[str, str]:
-    with small.rt.storage.read() as tx:
+def shown(services: Services, *slugs: str) -> dict[str, str]:
+    with services.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug("w")
         assert workspace is not None
         found: dict[str, Peer] = tx.peers.by_slugs(workspace.key, slugs)
@@ -28,22 +28,22 @@ def shown(small: Small, *slugs: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["Bob", "bob", "BOB", "Bób", "\uff22ob"])
-def test_a_shared_display_name_is_shown_with_the_id(small: Small, name: str) -> None:
+def test_a_shared_display_name_is_shown_with_the_id(services: Services, name: str) -> None:
     """Whether that peer has it as its id or as its display name, and whether it is shown as
     well."""
-    small.peer("bob")
-    small.peer("eve", metadata={"name": name})
-    assert shown(small, "eve") == {"eve": f"{name} (eve)"}
-    small.peer("u-1", metadata={"name": "Ann Lee"})
-    small.peer("u-2", metadata={"name": "ann lee"})
-    assert shown(small, "u-1", "u-2", "bob") == {"u-1": "Ann Lee (u-1)", "u-2": "ann lee (u-2)"}
+    services.peer("bob")
+    services.peer("eve", metadata={"name": name})
+    assert shown(services, "eve") == {"eve": f"{name} (eve)"}
+    services.peer("u-1", metadata={"name": "Ann Lee"})
+    services.peer("u-2", metadata={"name": "ann lee"})
+    assert shown(services, "u-1", "u-2", "bob") == {"u-1": "Ann Lee (u-1)", "u-2": "ann lee (u-2)"}
 
 
-def test_a_unique_display_name_is_shown_alone(small: Small) -> None:
-    small.peer("u-1", metadata={"name": "Ann Lee"})
-    small.peer("u-2", metadata={"name": "Ann Miller"})
-    small.peer("ann", metadata={"name": "Ann"})
-    assert shown(small, "u-1", "u-2", "ann") == {
+def test_a_unique_display_name_is_shown_alone(services: Services) -> None:
+    services.peer("u-1", metadata={"name": "Ann Lee"})
+    services.peer("u-2", metadata={"name": "Ann Miller"})
+    services.peer("ann", metadata={"name": "Ann"})
+    assert shown(services, "u-1", "u-2", "ann") == {
         "u-1": "Ann Lee",
         "u-2": "Ann Miller",
         "ann": "Ann",
@@ -51,25 +51,25 @@ def test_a_unique_display_name_is_shown_alone(small: Small) -> None:
 
 
 def test_a_display_name_that_cannot_be_checked_is_shown_with_the_id(
-    small: Small, monkeypatch: pytest.MonkeyPatch
+    services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small.peer("u-1", metadata={"name": "7"})
-    assert shown(small, "u-1") == {"u-1": "7 (u-1)"}
+    services.peer("u-1", metadata={"name": "7"})
+    assert shown(services, "u-1") == {"u-1": "7 (u-1)"}
     monkeypatch.setattr(peers, "MAX_NAMESAKES", 3)
     for number in range(3):
-        small.peer(f"m-{number}", metadata={"name": f"Miller the {number + 1}th"})
-    small.peer("z", metadata={"name": "Zoe Miller"})
-    assert shown(small, "z") == {"z": "Zoe Miller (z)"}, "more than are looked at"
+        services.peer(f"m-{number}", metadata={"name": f"Miller the {number + 1}th"})
+    services.peer("z", metadata={"name": "Zoe Miller"})
+    assert shown(services, "z") == {"z": "Zoe Miller (z)"}, "more than are looked at"
 
 
-def test_representations_and_answers_distinguish_peers(small: Small) -> None:
-    small.peer("bob")
-    small.peer("eve", metadata={"name": "Bob"})
-    small.say("s", ("eve", "The lighthouse is red."), ("bob", "It is white."))
-    assert "Bob (eve): The lighthouse is red." in small.represented(
+def test_representations_and_answers_distinguish_peers(services: Services) -> None:
+    services.peer("bob")
+    services.peer("eve", metadata={"name": "Bob"})
+    services.say("s", ("eve", "The lighthouse is red."), ("bob", "It is white."))
+    assert "Bob (eve): The lighthouse is red." in services.represented(
         "eve", search_query="lighthouse"
     )
-    answer = ask_peer(small.rt, ME, "w", "eve", ChatOptions(query="What about submarines?"))
+    answer = ask_peer(services.rt, ME, "w", "eve", ChatOptions(query="What about submarines?"))
     assert "Bob (eve)" in (answer.content() or "")
 
 

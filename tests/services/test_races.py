@@ -32,27 +32,27 @@ from memservice.services import cards, messages, peers, sessions, workspaces
 from memservice.services.messages import Draft
 from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.spi.rows import Rows, UniqueViolation
-from services.conftest import Begin
-from support.services.world import ME, WORKSPACE, Small
+from services.conftest import OpenServices
+from support.services.services import ME, WORKSPACE, Services
 
 
-def count(small: Small, record: type[Any]) -> int:
-    with small.rt.storage.read() as tx:
+def count(services: Services, record: type[Any]) -> int:
+    with services.rt.storage.read() as tx:
         return tx.rows.count(record)
 
 
 def at_once(number: int, job: Callable[[int], Any]) -> list[Any]:
     start = threading.Barrier(number)
 
-    def run(place: int) -> Any:
+    def run(index: int) -> Any:
         start.wait(30)
-        return job(place)
+        return job(index)
 
     with ThreadPoolExecutor(number) as pool:
         return list(pool.map(run, range(number)))
 
 
-JOBS: dict[str, tuple[Callable[[Small, int], Any], dict[type[Any], int]]] = {
+JOBS: dict[str, tuple[Callable[[Services, int], Any], dict[type[Any], int]]] = {
     "workspace": (
         lambda s, n: workspaces.get_or_create(s.rt, ME, WORKSPACE, None, None)[0],
         {Workspace: 1},
@@ -83,23 +83,25 @@ JOBS: dict[str, tuple[Callable[[Small, int], Any], dict[type[Any], int]]] = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_concurrent_creations_create_one_row(begin: Begin, name: str) -> None:
-    small = begin(DB_POOL_TIMEOUT="30")
+def test_concurrent_creations_create_one_row(open_services: OpenServices, name: str) -> None:
+    services = open_services(DB_POOL_TIMEOUT="30")
     job, counts = JOBS[name]
-    answers = at_once(8, lambda n: job(small, n))
+    answers = at_once(8, lambda n: job(services, n))
     assert all(answer == answers[0] for answer in answers)
-    assert {record: count(small, record) for record in counts} == counts
+    assert {record: count(services, record) for record in counts} == counts
 
 
-def test_messages_of_many_writers_are_dense_and_whole(begin: Begin) -> None:
-    small = begin(DB_POOL_TIMEOUT="30")
+def test_messages_of_many_writers_are_dense_and_whole(open_services: OpenServices) -> None:
+    services = open_services(DB_POOL_TIMEOUT="30")
 
     def write(writer: int) -> None:
         for number in range(5):
-            small.say("s", *[(f"peer{writer}", f"{writer} {number} {part}") for part in range(3)])
+            services.say(
+                "s", *[(f"peer{writer}", f"{writer} {number} {part}") for part in range(3)]
+            )
 
     at_once(8, write)
-    with small.rt.storage.read() as tx:
+    with services.rt.storage.read() as tx:
         session = tx.workspaces.locate(WORKSPACE, session_id="s").session
         assert session is not None
         said = tx.messages.run(session.key, 1, 1000)
@@ -116,15 +118,21 @@ def test_messages_of_many_writers_are_dense_and_whole(begin: Begin) -> None:
         [batch[0] for batch in batches if batch[0].startswith(f"{writer} ")] for writer in range(8)
     ]
     assert by_writer == [[f"{writer} {number} 0" for number in range(5)] for writer in range(8)]
-    assert count(small, Task) >= 120
+    assert count(services, Task) >= 120
 
 
-def test_concurrent_conclusions_share_one_collection_and_one_space(begin: Begin) -> None:
-    small = begin(DB_POOL_TIMEOUT="30")
-    small.peer("ann", "bob")
-    at_once(8, lambda n: small.conclude("ann", "bob", f"fact {n}", f"other {n}"))
-    assert (count(small, Collection), count(small, Space), count(small, Conclusion)) == (1, 1, 16)
-    with small.rt.storage.read() as tx:
+def test_concurrent_conclusions_share_one_collection_and_one_space(
+    open_services: OpenServices,
+) -> None:
+    services = open_services(DB_POOL_TIMEOUT="30")
+    services.peer("ann", "bob")
+    at_once(8, lambda n: services.conclude("ann", "bob", f"fact {n}", f"other {n}"))
+    assert (count(services, Collection), count(services, Space), count(services, Conclusion)) == (
+        1,
+        1,
+        16,
+    )
+    with services.rt.storage.read() as tx:
         (collection,) = tx.rows.page(Collection)
     assert collection.explicit_count == 16
 
@@ -214,11 +222,11 @@ class Blind:
 
 @contextmanager
 def overlooking(
-    small: Small, record: type[Any], monkeypatch: pytest.MonkeyPatch
+    services: Services, record: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[int]]:
     """The next transaction that looks for such a row overlooks it. Only on the in-memory storage,
     whose nouns are the plain ones."""
-    storage, left = small.rt.storage, [1]
+    storage, left = services.rt.storage, [1]
     transaction = storage.transaction  # type: ignore[attr-defined]
 
     @contextmanager
@@ -231,7 +239,7 @@ def overlooking(
         yield left
 
 
-RACES: dict[str, tuple[type[Any], Callable[[Small], Any]]] = {
+RACES: dict[str, tuple[type[Any], Callable[[Services], Any]]] = {
     "workspace": (Workspace, lambda s: workspaces.update(s.rt, ME, WORKSPACE, {"n": 1}, None).slug),
     "peer": (Peer, lambda s: peers.update(s.rt, ME, WORKSPACE, "ann", {"n": 1}, None).slug),
     "session": (Session, lambda s: sessions.update(s.rt, ME, WORKSPACE, "s", {"n": 1}, None).slug),
@@ -250,23 +258,23 @@ RACES: dict[str, tuple[type[Any], Callable[[Small], Any]]] = {
 
 
 @pytest.mark.parametrize("name", RACES)
-@pytest.mark.parametrize("begin", ["memory"], indirect=True)
+@pytest.mark.parametrize("open_services", ["memory"], indirect=True)
 def test_a_row_stored_between_read_and_write_is_found_by_the_retry(
-    begin: Begin, name: str, monkeypatch: pytest.MonkeyPatch
+    open_services: OpenServices, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = begin()
-    small.say("s", ("ann", "once"), once="k")
-    small.conclude("ann", "ann", "likes tea")
+    services = open_services()
+    services.say("s", ("ann", "once"), once="k")
+    services.conclude("ann", "ann", "likes tea")
     record, job = RACES[name]
-    expected, before = job(small), count(small, record)
-    with overlooking(small, record, monkeypatch) as left:
-        assert job(small) == expected
+    expected, before = job(services), count(services, record)
+    with overlooking(services, record, monkeypatch) as left:
+        assert job(services) == expected
         assert left == [], "it was looked for"
-    assert count(small, record) == before
+    assert count(services, record) == before
 
 
-def test_a_real_unique_violation_is_raised_after_retries(small: Small) -> None:
-    small.peer("ann")
+def test_a_real_unique_violation_is_raised_after_retries(services: Services) -> None:
+    services.peer("ann")
     runs: list[int] = []
 
     def twice(tx: Any) -> None:
@@ -279,23 +287,23 @@ def test_a_real_unique_violation_is_raised_after_retries(small: Small) -> None:
                     workspace_key=ann.workspace_key,
                     slug="ann",
                     v1_name="x",
-                    created_at=small.clock(),
+                    created_at=services.clock(),
                 )
             ]
         )
 
     with pytest.raises(UniqueViolation):
-        small.rt.storage.write(twice)
+        services.rt.storage.write(twice)
     assert 1 < len(runs) <= 5
-    assert count(small, Peer) == 1
+    assert count(services, Peer) == 1
 
 
-def test_concurrent_messages_of_one_author_in_many_sessions(begin: Begin) -> None:
-    small = begin(DB_POOL_TIMEOUT="30")
+def test_concurrent_messages_of_one_author_in_many_sessions(open_services: OpenServices) -> None:
+    services = open_services(DB_POOL_TIMEOUT="30")
     at_once(
         8,
         lambda n: messages.create(
-            small.rt, ME, WORKSPACE, f"s{n}", [Draft("hello", "ann"), Draft("hi", f"bob{n}")]
+            services.rt, ME, WORKSPACE, f"s{n}", [Draft("hello", "ann"), Draft("hi", f"bob{n}")]
         ),
     )
-    assert (count(small, Peer), count(small, Message), count(small, Member)) == (9, 16, 16)
+    assert (count(services, Peer), count(services, Message), count(services, Member)) == (9, 16, 16)

@@ -12,27 +12,27 @@ from memservice.domain.records import DEDUCTIVE
 from memservice.services import conclusions, scopes
 from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
-from services.conftest import Begin
-from support.services.world import ME, WORKSPACE, Small
+from services.conftest import OpenServices
+from support.services.services import ME, WORKSPACE, Services
 
 
 @pytest.fixture
-def known(small: Small) -> Small:
+def known(services: Services) -> Services:
     """Ten facts about ann, a minute apart; the oldest ones were derived most often."""
-    small.peer("ann", "bob")
+    services.peer("ann", "bob")
     for number in range(10):
-        small.clock.advance(minutes=1)
-        (made,) = small.conclude("ann", "ann", f"fact {number}")
+        services.clock.advance(minutes=1)
+        (made,) = services.conclude("ann", "ann", f"fact {number}")
         frequent = replace(made, times_derived=10 - number)
-        small.rt.storage.write(lambda tx, row=frequent: tx.conclusions.put([row]))  # type: ignore[misc]
-    return small
+        services.rt.storage.write(lambda tx, row=frequent: tx.conclusions.put([row]))  # type: ignore[misc]
+    return services
 
 
 def facts(*numbers: int) -> list[str]:
     return [f"fact {number}" for number in numbers]
 
 
-def test_the_newest_are_chosen_and_shown_oldest_first(known: Small) -> None:
+def test_the_newest_are_chosen_and_shown_oldest_first(known: Services) -> None:
     assert known.represented("ann", max_conclusions=3) == facts(7, 8, 9)
     assert known.represented("ann") == facts(*range(10))
     assert known.represented("ann", target="bob") == []
@@ -50,120 +50,122 @@ def test_the_newest_are_chosen_and_shown_oldest_first(known: Small) -> None:
     ],
 )
 def test_half_are_the_most_frequent_on_request(
-    known: Small, most: int, chosen: tuple[int, ...]
+    known: Services, most: int, chosen: tuple[int, ...]
 ) -> None:
     assert known.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(
         *chosen
     )
 
 
-def test_exact_duplicates_are_shown_once_and_do_not_count_twice(small: Small) -> None:
-    small.peer("ann")
-    small.conclude("ann", "ann", "first", "Likes tea", " likes TEA ", "likes tea", "last")
-    assert small.represented("ann", max_conclusions=10) == ["first", "likes tea", "last"]
-    small.derive("ann", "ann", "likes tea", DEDUCTIVE)
-    assert "## Deductive Observations" in small.represent("ann"), (
+def test_exact_duplicates_are_shown_once_and_do_not_count_twice(services: Services) -> None:
+    services.peer("ann")
+    services.conclude("ann", "ann", "first", "Likes tea", " likes TEA ", "likes tea", "last")
+    assert services.represented("ann", max_conclusions=10) == ["first", "likes tea", "last"]
+    services.derive("ann", "ann", "likes tea", DEDUCTIVE)
+    assert "## Deductive Observations" in services.represent("ann"), (
         "the same words at another level are another conclusion"
     )
 
 
-def test_allowlists_allow_explicit_conclusions_of_their_sessions_only(small: Small) -> None:
-    small.say("s", ("ann", "hello"))
-    small.say("t", ("ann", "hello"))
-    small.conclude("ann", "ann", "in s", session="s")
-    small.conclude("ann", "ann", "in t", session="t")
-    small.conclude("ann", "ann", "anywhere")
-    stamped = small.conclude("ann", "ann", "deduced", session="s")[0]
-    small.rt.storage.write(lambda tx: tx.conclusions.put([replace(stamped, level=DEDUCTIVE)]))
-    assert small.represented("ann", session="s") == ["in s"]
-    assert small.represented("ann", filters={"session_id": ["s", "t"]}) == ["in s", "in t"]
-    assert small.represented("ann", filters={"session_id": {"in": ["t"]}}) == ["in t"]
-    assert small.represented("ann", filters={"session_id": []}) == []
-    assert small.represented("ann", session="nowhere") == []
-    assert "deduced" in small.represent("ann")
+def test_allowlists_allow_explicit_conclusions_of_their_sessions_only(services: Services) -> None:
+    services.say("s", ("ann", "hello"))
+    services.say("t", ("ann", "hello"))
+    services.conclude("ann", "ann", "in s", session="s")
+    services.conclude("ann", "ann", "in t", session="t")
+    services.conclude("ann", "ann", "anywhere")
+    stamped = services.conclude("ann", "ann", "deduced", session="s")[0]
+    services.rt.storage.write(lambda tx: tx.conclusions.put([replace(stamped, level=DEDUCTIVE)]))
+    assert services.represented("ann", session="s") == ["in s"]
+    assert services.represented("ann", filters={"session_id": ["s", "t"]}) == ["in s", "in t"]
+    assert services.represented("ann", filters={"session_id": {"in": ["t"]}}) == ["in t"]
+    assert services.represented("ann", filters={"session_id": []}) == []
+    assert services.represented("ann", session="nowhere") == []
+    assert "deduced" in services.represent("ann")
     for options in ({"session": "s"}, {"filters": {"session_id": ["s"]}}):
-        assert small.represented("ann", search_query="anywhere in t, deduced", **options)[-1:] == [
-            "in s"
-        ]
+        assert services.represented("ann", search_query="anywhere in t, deduced", **options)[
+            -1:
+        ] == ["in s"]
         assert not {"in t", "anywhere", "deduced"} & set(
-            small.represented("ann", search_query="anywhere in t, deduced", **options)
+            services.represented("ann", search_query="anywhere in t, deduced", **options)
         )
 
 
-def test_a_text_of_exactly_the_remaining_budget_is_taken(begin: Begin) -> None:
+def test_a_text_of_exactly_the_remaining_budget_is_taken(open_services: OpenServices) -> None:
     texts = ["the lighthouse is white", "the lighthouse has a red roof"]
     budget = sum(map(tokens.count, texts))
     for limit, expected in ((budget, 2), (budget - 1, 1)):
-        small = begin(REPRESENTATION_MAX_TOKENS=str(limit))
-        small.peer("ann")
+        services = open_services(REPRESENTATION_MAX_TOKENS=str(limit))
+        services.peer("ann")
         for text in texts:
-            small.conclude("ann", "ann", text)
-        assert len(small.represented("ann", search_query="lighthouse")) == expected
+            services.conclude("ann", "ann", text)
+        assert len(services.represented("ann", search_query="lighthouse")) == expected
 
 
-def test_a_query_spends_the_budget_on_the_best(begin: Begin) -> None:
-    small = begin(REPRESENTATION_MAX_TOKENS="60")
-    small.peer("ann")
+def test_a_query_spends_the_budget_on_the_best(open_services: OpenServices) -> None:
+    services = open_services(REPRESENTATION_MAX_TOKENS="60")
+    services.peer("ann")
     for number in range(30):
-        small.clock.advance(minutes=1)
-        small.conclude(
+        services.clock.advance(minutes=1)
+        services.conclude(
             "ann",
             "ann",
             f"went past the lighthouse number {number}"
             if number % 6 == 0
             else f"ate meal number {number} at noon",
         )
-    text = small.represented("ann", search_query="lighthouse")
+    text = services.represented("ann", search_query="lighthouse")
     assert sum(tokens.count(line) for line in text) <= 60
     assert {f"went past the lighthouse number {number}" for number in range(0, 30, 6)} <= set(text)
     assert text == sorted(text, key=lambda line: int("".join(filter(str.isdigit, line)))), (
         "by time, once chosen"
     )
-    assert len(small.represented("ann", search_query="lighthouse", max_conclusions=2)) == 2
-    assert len(small.represented("ann", max_conclusions=30)) == 30, (
+    assert len(services.represented("ann", search_query="lighthouse", max_conclusions=2)) == 2
+    assert len(services.represented("ann", max_conclusions=30)) == 30, (
         "without a query there is no budget"
     )
 
 
-def test_messages_are_quoted_beside_conclusions(small: Small) -> None:
-    small.peer("ann", metadata={"name": "Ann Lee"})
-    small.say(
+def test_messages_are_quoted_beside_conclusions(services: Services) -> None:
+    services.peer("ann", metadata={"name": "Ann Lee"})
+    services.say(
         "s",
         ("ann", "The lighthouse is red."),
         ("bob", "A green lighthouse stands there."),
         ("ann", "Good night."),
     )
-    assert "Ann Lee: The lighthouse is red." in small.represented("ann", search_query="lighthouse")
+    assert "Ann Lee: The lighthouse is red." in services.represented(
+        "ann", search_query="lighthouse"
+    )
     assert not any(
-        "green" in line for line in small.represented("ann", search_query="lighthouse")
+        "green" in line for line in services.represented("ann", search_query="lighthouse")
     ), "only by the observed"
-    small.conclude("ann", "ann", "saw a lighthouse")
-    assert "saw a lighthouse" in small.represented("ann", search_query="lighthouse")
-    assert not any(":" in line for line in small.represented("ann")), (
+    services.conclude("ann", "ann", "saw a lighthouse")
+    assert "saw a lighthouse" in services.represented("ann", search_query="lighthouse")
+    assert not any(":" in line for line in services.represented("ann")), (
         "messages come with a query only"
     )
 
 
-def test_a_message_is_not_quoted_beside_its_own_conclusion(small: Small) -> None:
-    (said,) = small.say("s", ("ann", "The lighthouse is red."))
-    small.derive("ann", "ann", "The lighthouse is red.", message_keys=[said.key])
-    assert small.represented("ann", search_query="lighthouse") == ["The lighthouse is red."]
+def test_a_message_is_not_quoted_beside_its_own_conclusion(services: Services) -> None:
+    (said,) = services.say("s", ("ann", "The lighthouse is red."))
+    services.derive("ann", "ann", "The lighthouse is red.", message_keys=[said.key])
+    assert services.represented("ann", search_query="lighthouse") == ["The lighthouse is red."]
 
 
-def test_messages_of_others_are_quoted_if_the_observer_was_present(small: Small) -> None:
-    small.say("s", ("ann", "The lighthouse is red."))
-    small.say("t", ("ann", "My lighthouse is green."), ("bob", "Really?"))
-    assert small.represented("bob", target="ann", search_query="lighthouse") == [
+def test_messages_of_others_are_quoted_if_the_observer_was_present(services: Services) -> None:
+    services.say("s", ("ann", "The lighthouse is red."))
+    services.say("t", ("ann", "My lighthouse is green."), ("bob", "Really?"))
+    assert services.represented("bob", target="ann", search_query="lighthouse") == [
         "ann: My lighthouse is green."
     ]
 
 
-def test_with_a_session_restriction_only_its_messages_are_quoted(small: Small) -> None:
-    small.say("s", ("ann", "The lighthouse is red."))
-    small.say("t", ("ann", "The lighthouse is green."))
+def test_with_a_session_restriction_only_its_messages_are_quoted(services: Services) -> None:
+    services.say("s", ("ann", "The lighthouse is red."))
+    services.say("t", ("ann", "The lighthouse is green."))
     for name, inside in (("one", ["t"]), ("none", [])):
-        scopes.get_or_create(small.rt, ME, WORKSPACE, name, None)
-        scopes.add_sessions(small.rt, ME, WORKSPACE, name, inside)
+        scopes.get_or_create(services.rt, ME, WORKSPACE, name, None)
+        scopes.add_sessions(services.rt, ME, WORKSPACE, name, inside)
     narrowings: list[dict[str, Any]] = [
         {"session": "t"},
         {"filters": {"session_id": ["t"]}},
@@ -171,36 +173,36 @@ def test_with_a_session_restriction_only_its_messages_are_quoted(small: Small) -
         {"scope": "one"},
     ]
     for options in narrowings:
-        assert small.represented("ann", search_query="lighthouse", **options) == [
+        assert services.represented("ann", search_query="lighthouse", **options) == [
             "ann: The lighthouse is green."
         ]
     for options in ({"filters": {"session_id": []}}, {"scope": ["none"]}, {"scope": "none"}):
-        assert small.represented("ann", search_query="lighthouse", **options) == []
-    assert len(small.represented("ann", search_query="lighthouse")) == 2
+        assert services.represented("ann", search_query="lighthouse", **options) == []
+    assert len(services.represented("ann", search_query="lighthouse")) == 2
 
 
-def test_a_distance_keeps_messages_out(small: Small) -> None:
-    small.say("s", ("ann", "The lighthouse is red."))
-    small.conclude("ann", "ann", "saw a lighthouse")
-    assert small.represented("ann", search_query="lighthouse", search_max_distance=0.9) == [
+def test_a_distance_keeps_messages_out(services: Services) -> None:
+    services.say("s", ("ann", "The lighthouse is red."))
+    services.conclude("ann", "ann", "saw a lighthouse")
+    assert services.represented("ann", search_query="lighthouse", search_max_distance=0.9) == [
         "saw a lighthouse"
     ]
 
 
-def test_search_top_k_bounds_what_the_query_adds(known: Small) -> None:
+def test_search_top_k_bounds_what_the_query_adds(known: Services) -> None:
     assert known.represented(
         "ann", search_query="fact 3", search_top_k=1, max_conclusions=3
     ) == facts(3, 8, 9)
 
 
-def test_a_third_are_the_most_frequent_on_request_with_a_query(known: Small) -> None:
+def test_a_third_are_the_most_frequent_on_request_with_a_query(known: Services) -> None:
     chosen = known.represented(
         "ann", search_query="fact 3", search_top_k=1, include_most_frequent=True, max_conclusions=6
     )
     assert chosen == facts(0, 1, 3, 7, 8, 9)
 
 
-def test_a_peers_context_includes_the_most_frequent_on_request(known: Small) -> None:
+def test_a_peers_context_includes_the_most_frequent_on_request(known: Services) -> None:
     options = RepresentationOptions(max_conclusions=2, include_most_frequent=True)
     found = context.of_peer(known.rt, ME, WORKSPACE, "ann", options)
     assert [
@@ -211,7 +213,7 @@ def test_a_peers_context_includes_the_most_frequent_on_request(known: Small) -> 
     assert (found.peer, found.target, found.card) == ("ann", "ann", None)
 
 
-def test_deleted_conclusions_are_in_no_representation(known: Small) -> None:
+def test_deleted_conclusions_are_in_no_representation(known: Services) -> None:
     with known.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None

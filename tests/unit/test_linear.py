@@ -343,10 +343,10 @@ def asked_of_sqlite(about: tuple[Any, Any]) -> object:
         ).fetchone()
 
 
-def form(choices: int, places: int = 10) -> dict[str, Any]:
+def form(choices: int, count: int = 10) -> dict[str, Any]:
     """Of the same length for any number of choices: what is missing is said in a description."""
     named = [f"choice number {number}" for number in range(2_000)]
-    properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(places)}
+    properties = {f"p{number}": {"$ref": "#/$defs/c"} for number in range(count)}
     pad = "x" * len(json.dumps(named[choices:]))
     return {
         "type": "object",

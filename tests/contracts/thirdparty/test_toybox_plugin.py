@@ -120,7 +120,7 @@ def test_its_requirements_are_installed_in_the_environment(scripts: Path) -> Non
         "memservice_toybox.__file__)"
     )
     where = _run(str(scripts / "python"), "-c", look, cwd=scripts)
-    assert [Path(place).is_relative_to(scripts.parent) for place in where.split()] == [True, True]
+    assert [Path(path).is_relative_to(scripts.parent) for path in where.split()] == [True, True]
 
 
 def test_it_imports_the_seams_only() -> None:

@@ -15,11 +15,12 @@ from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
+from memservice_postgres.connections import config_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
 from memservice_postgres.vectors import PostgresVectorIndex
 from support.stores.postgres_server import connect, drop_database
-from support.stores.postgres_store import empty, migrated, new_store, place
+from support.stores.postgres_store import empty, migrated, new_store
 
 log = logging.getLogger("memservice.test")
 
@@ -44,7 +45,7 @@ class TestPostgresVectors(VectorIndexContract):
     def open_index(
         self, store: tuple[str, PostgresStorage], storage: PostgresStorage
     ) -> Callable[[], Engine[VectorIndex]]:
-        return lambda: Engine(PostgresVectorIndex(SpaceIndexes(place(store[0]), log)), storage)
+        return lambda: Engine(PostgresVectorIndex(SpaceIndexes(config_of(store[0]), log)), storage)
 
 
 # Large spaces
@@ -65,7 +66,7 @@ def crowded(
     """A space that has its index: 3,000 vectors in 30 heaps, one session in fifty rare ones."""
     uri = new_store()
     storage = migrated(uri)
-    indexes = SpaceIndexes(place(uri), log, half=request.param, large=CROWD)
+    indexes = SpaceIndexes(config_of(uri), log, half=request.param, large=CROWD)
     index = PostgresVectorIndex(indexes, exact=20)
     chance = np.random.default_rng(5)
     heaps = chance.standard_normal((30, 48))
@@ -168,7 +169,7 @@ def test_with_little_shared_memory_one_process_builds_the_index(
         def __exit__(self, *error: object) -> None:
             self._driver.__exit__(*error)
 
-    here = place(store[0])
+    here = config_of(store[0])
     short: list[Short] = []
 
     class There:
@@ -203,7 +204,7 @@ def test_an_unfinished_index_is_rebuilt_and_one_without_rows_dropped(
     store: tuple[str, PostgresStorage], storage: PostgresStorage
 ) -> None:
     uri = store[0]
-    indexes = SpaceIndexes(place(uri), log, large=3)
+    indexes = SpaceIndexes(config_of(uri), log, large=3)
     index = PostgresVectorIndex(indexes)
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     indexes.build_if_large(OURS)
@@ -232,7 +233,7 @@ def test_an_unfinished_index_is_rebuilt_and_one_without_rows_dropped(
 def test_an_index_is_built_automatically_once_a_space_is_large(
     store: tuple[str, PostgresStorage], storage: PostgresStorage
 ) -> None:
-    index = PostgresVectorIndex(SpaceIndexes(place(store[0]), log, large=3))
+    index = PostgresVectorIndex(SpaceIndexes(config_of(store[0]), log, large=3))
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     with storage.read() as tx:
         index.query(tx, OURS, row(1).vector, 5, EVERYTHING)
@@ -255,7 +256,7 @@ def test_long_vectors_have_indexes_of_shorter_numbers(
     store: tuple[str, PostgresStorage], storage: PostgresStorage, dimension: int, type: str | None
 ) -> None:
     indexes, long = (
-        SpaceIndexes(place(store[0]), log, large=2),
+        SpaceIndexes(config_of(store[0]), log, large=2),
         space(dimension, dimension=dimension),
     )
     index = PostgresVectorIndex(indexes)

@@ -312,10 +312,10 @@ def test_a_read_only_file_is_unavailable(storage: SqliteStorage, path: Path) -> 
 
 
 def test_a_deleted_directory_is_a_missing_store(tmp_path: Path) -> None:
-    place = tmp_path / "gone"
-    place.mkdir()
-    storage = opened(place / "memory.db")
-    place.rmdir()
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    storage = opened(folder / "memory.db")
+    folder.rmdir()
     with pytest.raises(NoStore, match="There is no file"):
         storage.check()
     storage.close()

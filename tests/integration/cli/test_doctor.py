@@ -31,90 +31,95 @@ from memservice.services.conclusions import ConclusionDraft
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Finding, Transaction
 from memservice.worker import heartbeats
-from services.pipeline.conftest import Start
-from services.pipeline.conftest import start as start
+from services.pipeline.conftest import OpenPipeline
+from services.pipeline.conftest import open_pipeline as open_pipeline
 from support.clients.server import serving
-from support.pipeline.place import PRINCIPAL, Place
+from support.pipeline.pipeline import PRINCIPAL, Pipeline
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
 @pytest.fixture
-def place(start: Start) -> Place:
-    return start()
+def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
+    return open_pipeline()
 
 
-def check(place: Place, name: str) -> Check:
-    (found,) = [one for one in doctor.look(place.rt) if one.name == name]
+def check(pipeline: Pipeline, name: str) -> Check:
+    (found,) = [one for one in doctor.look(pipeline.rt) if one.name == name]
     return found
 
 
-def has_workers(place: Place) -> bool:
-    return "workers" in {one.name for one in doctor.look(place.rt)}
+def has_workers(pipeline: Pipeline) -> bool:
+    return "workers" in {one.name for one in doctor.look(pipeline.rt)}
 
 
-def test_a_working_installation_has_no_findings(place: Place) -> None:
-    heartbeats.register(place.rt, "w1")
-    place.say("s", ("alice", "I keep bees."))
-    place.work()
-    assert {one.state for one in doctor.look(place.rt)} == {OK}, doctor.look(place.rt)
+def test_a_working_installation_has_no_findings(pipeline: Pipeline) -> None:
+    heartbeats.register(pipeline.rt, "w1")
+    pipeline.say("s", ("alice", "I keep bees."))
+    pipeline.work()
+    assert {one.state for one in doctor.look(pipeline.rt)} == {OK}, doctor.look(pipeline.rt)
 
 
-def test_pending_work_without_a_worker_is_reported(place: Place) -> None:
-    place.say("s", ("alice", "I keep bees."))
-    if has_workers(place):
-        assert check(place, "workers").state == DEGRADED
-        assert "start `memservice worker`" in check(place, "workers").advice
-    assert check(place, "work").state == OK
-    place.clock.advance(seconds=90)
-    assert (check(place, "work").state, "90 s" in check(place, "work").found) == (DEGRADED, True)
-
-
-def test_a_worker_without_heartbeats_is_not_listed(place: Place) -> None:
-    heartbeats.register(place.rt, "w1")
-    with place.rt.storage.read() as tx:
-        assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w1"]
-    place.clock.now += heartbeats.HEARTBEAT_TIMEOUT + timedelta(seconds=1)
-    heartbeats.register(place.rt, "w2")
-    with place.rt.storage.read() as tx:
-        assert [worker.name for worker in heartbeats.workers(tx, place.clock())] == ["w2"]
-    heartbeats.unregister(place.rt, "w2")
-    with place.rt.storage.read() as tx:
-        assert heartbeats.workers(tx, place.clock()) == []
-
-
-def test_workers_with_different_models_are_reported(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not has_workers(place):
-        pytest.skip("a storage that lives inside one process has no workers beside it")
-    with monkeypatch.context() as other:
-        other.setattr(place.rt, "reasoners", {**place.rt.reasoners, "derive": "llm"})
-        heartbeats.register(place.rt, "w1")
-    assert (check(place, "workers").state, "w1" in check(place, "workers").found) == (
+def test_pending_work_without_a_worker_is_reported(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I keep bees."))
+    if has_workers(pipeline):
+        assert check(pipeline, "workers").state == DEGRADED
+        assert "start `memservice worker`" in check(pipeline, "workers").advice
+    assert check(pipeline, "work").state == OK
+    pipeline.clock.advance(seconds=90)
+    assert (check(pipeline, "work").state, "90 s" in check(pipeline, "work").found) == (
         DEGRADED,
         True,
     )
 
 
-def test_failed_tasks_are_reported(place: Place) -> None:
-    messages.create(place.rt, PRINCIPAL, "w", "s", [messages.Draft("I keep bees.", "alice")])
-    place.rt.storage.write(
+def test_a_worker_without_heartbeats_is_not_listed(pipeline: Pipeline) -> None:
+    heartbeats.register(pipeline.rt, "w1")
+    with pipeline.rt.storage.read() as tx:
+        assert [worker.name for worker in heartbeats.workers(tx, pipeline.clock())] == ["w1"]
+    pipeline.clock.now += heartbeats.HEARTBEAT_TIMEOUT + timedelta(seconds=1)
+    heartbeats.register(pipeline.rt, "w2")
+    with pipeline.rt.storage.read() as tx:
+        assert [worker.name for worker in heartbeats.workers(tx, pipeline.clock())] == ["w2"]
+    heartbeats.unregister(pipeline.rt, "w2")
+    with pipeline.rt.storage.read() as tx:
+        assert heartbeats.workers(tx, pipeline.clock()) == []
+
+
+def test_workers_with_different_models_are_reported(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_workers(pipeline):
+        pytest.skip("a storage that lives inside one process has no workers beside it")
+    with monkeypatch.context() as other:
+        other.setattr(pipeline.rt, "reasoners", {**pipeline.rt.reasoners, "derive": "llm"})
+        heartbeats.register(pipeline.rt, "w1")
+    assert (check(pipeline, "workers").state, "w1" in check(pipeline, "workers").found) == (
+        DEGRADED,
+        True,
+    )
+
+
+def test_failed_tasks_are_reported(pipeline: Pipeline) -> None:
+    messages.create(pipeline.rt, PRINCIPAL, "w", "s", [messages.Draft("I keep bees.", "alice")])
+    pipeline.rt.storage.write(
         lambda tx: tx.rows.change(Task, equals(kind="representation"), state=FAILED)
     )
-    assert "jobs list --state failed" in check(place, "work").advice
+    assert "jobs list --state failed" in check(pipeline, "work").advice
 
 
-def test_unusable_vectors_are_reported(place: Place) -> None:
-    place.say("s", ("alice", "I keep bees."))
+def test_unusable_vectors_are_reported(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I keep bees."))
     conclusions.create(
-        place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
+        pipeline.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
     )
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         (space,) = [space for space in tx.spaces.of_workspace(1) if space.kind == "conclusion"]
-    place.rt.storage.write(lambda tx: tx.spaces.save(replace(space, embedder="somebody-elses-1")))
-    found = check(place, "embedder")
+    pipeline.rt.storage.write(
+        lambda tx: tx.spaces.save(replace(space, embedder="somebody-elses-1"))
+    )
+    found = check(pipeline, "embedder")
     assert (found.state, "memservice reembed" in found.advice) == (DEGRADED, True)
 
 
@@ -147,10 +152,10 @@ class TestVectors:
     """An index outside the storage."""
 
     def test_an_unreachable_index_is_reported_before_the_first_vector(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(place.rt, "vectors", Away(None))
-        found = check(place, "vectors")
+        monkeypatch.setattr(pipeline.rt, "vectors", Away(None))
+        found = check(pipeline, "vectors")
         assert (found.state, "secret-host" in found.found, "secret-host" in found.advice) == (
             DEGRADED,
             True,
@@ -158,25 +163,25 @@ class TestVectors:
         )
         assert (
             "secret-host"
-            not in create_app(runtime=place.rt).test_client().get("/health/ready").text
+            not in create_app(runtime=pipeline.rt).test_client().get("/health/ready").text
         )
 
     def test_the_index_is_checked_even_if_the_storage_has_failed(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse() -> None:
             raise Unavailable("the database is away")
 
-        monkeypatch.setattr(place.rt, "vectors", Away(None))
-        monkeypatch.setattr(place.rt.storage, "check", refuse)
-        found = {one.name: one.state for one in doctor.look(place.rt)}
+        monkeypatch.setattr(pipeline.rt, "vectors", Away(None))
+        monkeypatch.setattr(pipeline.rt.storage, "check", refuse)
+        found = {one.name: one.state for one in doctor.look(pipeline.rt)}
         assert found == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
 
     def test_a_slow_index_is_not_waited_for(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         index = Away(0)
-        monkeypatch.setattr(place.rt, "vectors", index)
+        monkeypatch.setattr(pipeline.rt, "vectors", index)
         answers = threading.Event()
         waited: list[bool] = []
 
@@ -185,46 +190,54 @@ class TestVectors:
             return 1
 
         monkeypatch.setattr(Away, "count", count)
-        assert check(place, "vectors").state == DEGRADED
+        assert check(pipeline, "vectors").state == DEGRADED
         assert waited == []
         answers.set()
 
     def test_an_emptied_index_or_another_dimension_is_reported(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        place.say("s", ("alice", "I keep bees."))
+        pipeline.say("s", ("alice", "I keep bees."))
         conclusions.create(
-            place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
+            pipeline.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice", "s")]
         )
-        place.work()
-        monkeypatch.setattr(place.rt, "vectors", Away(0))
-        found = check(place, "vectors")
+        pipeline.work()
+        monkeypatch.setattr(pipeline.rt, "vectors", Away(0))
+        found = check(pipeline, "vectors")
         assert (found.state, "a running worker fills it" in found.advice) == (DEGRADED, True)
-        monkeypatch.setattr(place.rt, "vectors", Away(9))
-        assert check(place, "vectors").state == OK
-        monkeypatch.setattr(place.rt, "vectors", Away(9, dimension=3))
-        assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (
+        monkeypatch.setattr(pipeline.rt, "vectors", Away(9))
+        assert check(pipeline, "vectors").state == OK
+        monkeypatch.setattr(pipeline.rt, "vectors", Away(9, dimension=3))
+        assert (
+            check(pipeline, "vectors").state,
+            "dimension 3" in check(pipeline, "vectors").found,
+        ) == (
             DEGRADED,
             True,
         )
 
 
-def test_a_space_of_another_dimension_than_the_embedders_is_reported(place: Place) -> None:
-    place.say("s", ("alice", "I keep bees."))
-    conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice")])
-    with place.rt.storage.read() as tx:
+def test_a_space_of_another_dimension_than_the_embedders_is_reported(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I keep bees."))
+    conclusions.create(
+        pipeline.rt, PRINCIPAL, "w", [ConclusionDraft("keeps bees", "alice", "alice")]
+    )
+    with pipeline.rt.storage.read() as tx:
         (space,) = [space for space in tx.spaces.of_workspace(1) if space.kind == "conclusion"]
-    place.rt.storage.write(lambda tx: tx.spaces.save(replace(space, dimension=3)))
-    assert (check(place, "vectors").state, "dimension 3" in check(place, "vectors").found) == (
+    pipeline.rt.storage.write(lambda tx: tx.spaces.save(replace(space, dimension=3)))
+    assert (
+        check(pipeline, "vectors").state,
+        "dimension 3" in check(pipeline, "vectors").found,
+    ) == (
         DEGRADED,
         True,
     )
 
 
 class TestReady:
-    def test_checks_are_served_over_http(self, place: Place) -> None:
-        heartbeats.register(place.rt, "w1")
-        client = create_app(runtime=place.rt).test_client()
+    def test_checks_are_served_over_http(self, pipeline: Pipeline) -> None:
+        heartbeats.register(pipeline.rt, "w1")
+        client = create_app(runtime=pipeline.rt).test_client()
         answer = client.get("/health/ready")
         assert answer.status_code == 200
         assert answer.get_json()["status"] == "ok"
@@ -233,12 +246,12 @@ class TestReady:
         }
         assert all(one.keys() == {"name", "state", "advice"} for one in answer.get_json()["checks"])
 
-    def test_503_if_writes_fail(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_503_if_writes_fail(self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*args: object, **how: object) -> list[Finding]:
             return [Finding("failed", "/var/lib/x.db is full", "check that its disk is not full")]
 
-        monkeypatch.setattr(place.rt.storage, "examine", refuse)
-        answer = create_app(runtime=place.rt).test_client().get("/health/ready")
+        monkeypatch.setattr(pipeline.rt.storage, "examine", refuse)
+        answer = create_app(runtime=pipeline.rt).test_client().get("/health/ready")
         (storage,) = [one for one in answer.get_json()["checks"] if one["name"] == "storage"]
         assert (answer.status_code, storage) == (
             503,
@@ -247,7 +260,7 @@ class TestReady:
         assert "/var/lib" not in answer.text
 
     def test_readiness_reads_little_and_the_command_everything(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked: list[bool] = []
 
@@ -255,19 +268,19 @@ class TestReady:
             asked.append(thorough)
             return []
 
-        monkeypatch.setattr(place.rt.storage, "examine", examine)
-        create_app(runtime=place.rt).test_client().get("/health/ready")
-        doctor.look(place.rt, thorough=True)
+        monkeypatch.setattr(pipeline.rt.storage, "examine", examine)
+        create_app(runtime=pipeline.rt).test_client().get("/health/ready")
+        doctor.look(pipeline.rt, thorough=True)
         assert asked == [False, True]
 
     def test_503_if_the_store_is_damaged(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
+        self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse() -> None:
             raise Unavailable("the database is away")
 
-        client = create_app(runtime=place.rt).test_client()
-        monkeypatch.setattr(place.rt.storage, "check", refuse)
+        client = create_app(runtime=pipeline.rt).test_client()
+        monkeypatch.setattr(pipeline.rt.storage, "check", refuse)
         answer = client.get("/health/ready")
         assert (answer.status_code, answer.get_json()["status"]) == (503, "failed")
         assert client.get("/health").get_json() == {"status": "ok"}, "that one never asks"

@@ -22,7 +22,7 @@ from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Superseded
 from memservice.worker.polling import Worker
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import ScriptedReasoner
 
 PRINCIPAL = Principal(admin=True)
 TEXTS = [f"Alice likes tea {number}" for number in range(8)]
@@ -34,7 +34,7 @@ def merge(known: Sequence[Known]) -> Consolidated:
     )
 
 
-class Merging(Scripted):
+class Merging(ScriptedReasoner):
     def __init__(self) -> None:
         super().__init__(Capability.COSTLY)
 

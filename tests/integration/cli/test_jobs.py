@@ -21,7 +21,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.messages import Draft
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import ScriptedReasoner
 
 NO = "RuntimeError: what alice said, verbatim"
 
@@ -42,7 +42,7 @@ class Store:
         settings = load_settings(
             environ={**self.environ, "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1"}, cwd=folder
         )
-        self.reasoner = Scripted()
+        self.reasoner = ScriptedReasoner()
         self.rt = open_runtime(settings, plugins=load_plugins(settings, extra=[self.reasoner]))
         self.rt.storage.migrate()
 

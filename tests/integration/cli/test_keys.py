@@ -17,7 +17,7 @@ from memservice.domain.auth.jwt_claims import Claims
 from memservice.services.auth.principal import Principal
 from memservice.services.v1 import key_minting
 from memservice.settings import load_settings
-from support.api.auth_world import SECRET, signed
+from support.api.auth_client import SECRET, signed
 from support.clients.server import serving
 
 AUTH = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SECRET}

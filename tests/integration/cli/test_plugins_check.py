@@ -151,7 +151,7 @@ def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "said"),
+    ("name", "uri", "said"),
     [
         (
             "postgres",
@@ -173,9 +173,9 @@ def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Pa
     ],
 )
 def test_an_unreachable_server_is_reported_in_one_line(
-    memservice: Run, name: str, place: str, said: str
+    memservice: Run, name: str, uri: str, said: str
 ) -> None:
-    done = memservice("plugins", "check", name, "--scratch", place)
+    done = memservice("plugins", "check", name, "--scratch", uri)
     assert done.returncode == 1
     assert [line for line in done.stdout.splitlines() if "suite" in line] == [
         done.stdout.splitlines()[-1]
@@ -278,11 +278,13 @@ def test_a_configured_model_is_checked_by_the_live_contract(memservice: Run) -> 
 def test_a_configured_embedder_is_called_on_request(memservice: Run) -> None:
     with scripted() as server:
         server.then(openai_vectors)
-        place = {
+        settings = {
             "LLM_OPENAI_BASE_URL": f"{server.url}/v1",
             "EMBEDDING_MODEL_CONFIG__MODEL": "local",
         }
-        done = memservice("plugins", "check", "openai", "--kind", "embedder", "--costly", **place)
+        done = memservice(
+            "plugins", "check", "openai", "--kind", "embedder", "--costly", **settings
+        )
     failed = set(re.findall(r"FAILED \S+::(\w+)", done.stdout))
     assert failed <= {
         "test_paraphrases_are_near_each_other",

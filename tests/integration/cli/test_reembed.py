@@ -152,8 +152,8 @@ def fill(url: str, workspace: str = "w", number: int = MESSAGES) -> None:
         client.post("/v3/workspaces", json={"id": workspace}).raise_for_status()
         for start in range(0, number, 100):
             said = [
-                {"peer_id": "ann", "content": f"I keep item{place}x bees."}
-                for place in range(start, min(start + 100, number))
+                {"peer_id": "ann", "content": f"I keep item{number}x bees."}
+                for number in range(start, min(start + 100, number))
             ]
             client.post(
                 f"/v3/workspaces/{workspace}/sessions/s/messages", json={"messages": said}

@@ -24,7 +24,7 @@ from memservice.cli.remote_workspace import Remote, RemoteFailed, lines
 from memservice.services.transfer import importing
 from memservice.services.transfer.lines import Sum, format_line
 from memservice.settings import load_settings
-from support.api.auth_world import SECRET
+from support.api.auth_client import SECRET
 from support.cli.remote_server import Flaky
 from support.clients.server import Server, serving
 from support.processes.command import MEMSERVICE, environment
@@ -226,9 +226,9 @@ def test_rejected_vectors_are_reported(memservice: Run, exported: Path) -> None:
     memservice("import", exported.name)
     lines = [json.loads(line) for line in gzip.decompress(exported.read_bytes()).splitlines()]
     for line in lines:
-        place = line.get("space", line if line["type"] == "spaces" else {})
-        if place:
-            place["embedder"] = "other-1"
+        space = line.get("space", line if line["type"] == "spaces" else {})
+        if space:
+            space["embedder"] = "other-1"
     total = Sum()
     for line in lines[1:-1]:
         total.add(format_line(line))

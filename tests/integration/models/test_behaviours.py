@@ -43,7 +43,7 @@ from memservice.testing.badmodel import (
     good_answer,
 )
 from memservice.testing.llm import Say
-from support.reasoning.boxes import Box, stated
+from support.reasoning.toolbox import FakeToolbox, stated
 
 AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 TIMEOUT = 20.0
@@ -124,7 +124,7 @@ def chat(llm: LlmReasoner, **options: Any) -> str:
         "alice",
         [],
         asker="alice",
-        tools=Box(stated("c-1", ANSWER)),
+        tools=FakeToolbox(stated("c-1", ANSWER)),
         asked_at=AT,
         **options,
     )
@@ -149,7 +149,7 @@ def dream(llm: LlmReasoner) -> str:
         for n, content in enumerate(sorted(STATED))
     ]
     written = llm.consolidate(
-        ConsolidateRequest("alice", "alice", held, [], tools=Box(), asked_at=AT)
+        ConsolidateRequest("alice", "alice", held, [], tools=FakeToolbox(), asked_at=AT)
     )
     assert all(made.content == "Alice is a beekeeper." for made in written.created)
     return "dream" if written.created else "nothing"
@@ -417,7 +417,7 @@ def test_a_stream_needs_no_request_beyond_a_plain_answer(plugins: Plugins) -> No
     """The first piece comes out of the request that answers: there is none after it."""
     with bad_model("slow") as model:
         pieces = reasoner(model, plugins).answer(
-            AnswerRequest("Bees?", "alice", [], asker="alice", tools=Box(), stream=True)
+            AnswerRequest("Bees?", "alice", [], asker="alice", tools=FakeToolbox(), stream=True)
         )
         assert next(iter(pieces)) == ANSWER
         assert len(model.requests) == 2

@@ -31,7 +31,7 @@ from memservice_gemini.chat import GeminiModel
 from memservice_openai.chat import OpenAiModel
 from memservice_openai.responses import ResponsesModel
 from support.models.fixtures import OpenModel
-from support.reasoning.boxes import Box, stated
+from support.reasoning.toolbox import FakeToolbox, stated
 
 WIRES: dict[str, Wire] = {
     "openai": OpenAiWire(),
@@ -199,7 +199,9 @@ def loop_bodies(plugins: Plugins, name: str, times: int, **options: Any) -> tupl
                 "alice",
                 [stated("c-1", "Alice keeps bees.")],
                 asker="alice",
-                tools=Box(stated("c-1", "Alice keeps bees."), stated("c-2", "Bob does not.")),
+                tools=FakeToolbox(
+                    stated("c-1", "Alice keeps bees."), stated("c-2", "Bob does not.")
+                ),
                 **options,
             )
         )
@@ -292,7 +294,7 @@ def test_a_model_that_does_not_combine_them_is_remembered(
         for requests in (4, 3):
             server.requests.clear()
             pieces = llm.answer(
-                AnswerRequest("Bees?", "alice", [], tools=Box(), response_format=SCHEMA)
+                AnswerRequest("Bees?", "alice", [], tools=FakeToolbox(), response_format=SCHEMA)
             )
             said = "".join(piece for piece in pieces if isinstance(piece, str))
             assert json.loads(said) == {"answer": "Alice keeps bees."}

@@ -25,40 +25,40 @@ BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 def test_an_endpoint_that_hangs_delays_no_other_work(deliver: Deliver, receiver: Receiver) -> None:
-    place = deliver(
+    delivery = deliver(
         WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="25", REASONER="extractive"
     )
     receiver.behave = hang
-    worker = place.worker("--num-workers", "1")
-    place.say("s", BEES)
-    place.derived(BEES)
-    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
-    place.say("s", BOAT)
+    worker = delivery.worker("--num-workers", "1")
+    delivery.say("s", BEES)
+    delivery.derived(BEES)
+    webhooks.register(delivery.rt, Principal(admin=True), "w", receiver.url())
+    delivery.say("s", BOAT)
     eventually(lambda: len(receiver.requests) == 1, what="the endpoint is told")
     began = time.monotonic()
-    place.say("t", "I sing in a choir on Sundays.", author="bob")
-    eventually(lambda: len(place.texts()) == 3, what="other work is done meanwhile")
+    delivery.say("t", "I sing in a choir on Sundays.", author="bob")
+    eventually(lambda: len(delivery.texts()) == 3, what="other work is done meanwhile")
     assert time.monotonic() - began < 10
-    held = place.rows("SELECT count(*) FROM leases WHERE unit LIKE 'webhook:%'")
+    held = delivery.rows("SELECT count(*) FROM leases WHERE unit LIKE 'webhook:%'")
     assert held == [(1,)], "it hangs as before"
     assert len(receiver.requests) == 1, "one event after the other"
     receiver.behave = lambda handler: handler.answer(204)
     receiver.closed.set()
     worker.terminate()
-    assert worker.wait(40) == 0, place.log()
-    assert "Traceback" not in place.log()
+    assert worker.wait(40) == 0, delivery.log()
+    assert "Traceback" not in delivery.log()
 
 
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: Receiver) -> None:
-    place = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, REASONER="extractive")
-    place.say("s", BEES)
-    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
-    assert place.worker("--burst").wait(60) == 0, place.log()
+    delivery = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, REASONER="extractive")
+    delivery.say("s", BEES)
+    webhooks.register(delivery.rt, Principal(admin=True), "w", receiver.url())
+    assert delivery.worker("--burst").wait(60) == 0, delivery.log()
     assert [event["type"] for event in receiver.events] == ["queue.empty"]
-    assert place.rows("SELECT state FROM tasks WHERE kind = 'webhook'") == [("done",)]
-    assert place.rows("SELECT * FROM leases") == []
+    assert delivery.rows("SELECT state FROM tasks WHERE kind = 'webhook'") == [("done",)]
+    assert delivery.rows("SELECT * FROM leases") == []
 
 
 @pytest.mark.crash
@@ -66,13 +66,13 @@ def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: R
 def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(
     deliver: Deliver, receiver: Receiver
 ) -> None:
-    place = deliver(
+    delivery = deliver(
         WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="60", REASONER="extractive"
     )
     receiver.behave = hang
-    place.say("s", BEES)
-    webhooks.register(place.rt, Principal(admin=True), "w", receiver.url())
-    worker = place.worker("--num-workers", "1")
+    delivery.say("s", BEES)
+    webhooks.register(delivery.rt, Principal(admin=True), "w", receiver.url())
+    worker = delivery.worker("--num-workers", "1")
     eventually(lambda: len(receiver.requests) == 1, what="the endpoint is told")
     worker.terminate()
     time.sleep(1)
@@ -80,8 +80,10 @@ def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(
     worker.terminate()
     assert worker.wait(10) == 128 + signal.SIGTERM
     receiver.behave = lambda handler: handler.answer(204)
-    assert place.worker("--burst").wait(60) == 0, place.log(1)
-    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'webhook'") == [("done", 0)]
+    assert delivery.worker("--burst").wait(60) == 0, delivery.log(1)
+    assert delivery.rows("SELECT state, attempts FROM tasks WHERE kind = 'webhook'") == [
+        ("done", 0)
+    ]
     assert [event["type"] for event in receiver.events] == ["queue.empty"] * 2, (
         "told again: nobody knows what it made of the first time"
     )

@@ -24,11 +24,11 @@ def test_one_port_serves_the_metrics_of_all_processes_whichever_ends(
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     url = f"http://127.0.0.1:{(port := free_port())}/metrics"
-    place = deliver(METRICS_ENABLED="true", METRICS_PORT=str(port), TMPDIR=str(temporary))
+    delivery = deliver(METRICS_ENABLED="true", METRICS_PORT=str(port), TMPDIR=str(temporary))
 
     def counts(number: int) -> bool:
         done = {
-            "namespace": place.settings["NAMESPACE"],
+            "namespace": delivery.settings["NAMESPACE"],
             "workspace_name": "w",
             "task_type": "representation",
         }
@@ -37,17 +37,17 @@ def test_one_port_serves_the_metrics_of_all_processes_whichever_ends(
         except (KeyError, OSError):
             return False
 
-    pool = place.worker("--num-workers", "3")
+    pool = delivery.worker("--num-workers", "3")
     for number in range(12):
-        place.say(f"s{number}", f"I sold {number + 2} lamps in May.")
-    eventually(lambda: counts(12), what="all of it is told at one place")
+        delivery.say(f"s{number}", f"I sold {number + 2} lamps in May.")
+    eventually(lambda: counts(12), what="one endpoint reports all counts")
     for child in below(pool.pid):
         send(child, signal.SIGKILL)
-    place.say("t", "I keep bees behind the house.")
+    delivery.say("t", "I keep bees behind the house.")
     eventually(
         lambda: counts(13), what="another has the port, and what the killed ones did still counts"
     )
-    assert "Traceback" not in place.log()
+    assert "Traceback" not in delivery.log()
     pool.terminate()
-    assert pool.wait(30) == 0, place.log()
+    assert pool.wait(30) == 0, delivery.log()
     assert list(temporary.iterdir()) == []

@@ -69,7 +69,7 @@ def unpacked(value: bytes) -> bytes:
         return b""
 
 
-def kill_the_worker(place: Delivery, pool: int) -> None:
+def kill_the_worker(delivery: Delivery, pool: int) -> None:
     (child,) = below(pool)
     send(child, signal.SIGKILL)
 
@@ -86,38 +86,38 @@ def test_deriving_interrupted_during_a_call_is_done_once(deliver: Deliver, serve
         return Say((json.dumps(found),))
 
     model = ScriptedModelServer(server, reply)
-    place = deliver(**model.settings(KEY), PEER_CARD_REFRESH="false")
+    delivery = deliver(**model.settings(KEY), PEER_CARD_REFRESH="false")
     model.cut(1)
-    worker = place.worker("--num-workers", "1")
-    place.say("s", "I keep bees, and I own a boat.")
+    worker = delivery.worker("--num-workers", "1")
+    delivery.say("s", "I keep bees, and I own a boat.")
     for number in (1, 0):
         eventually(model.cut_off.is_set, what="the model is asked")
         model.cut(number)
-        kill_the_worker(place, worker.pid)
-    place.derived("Alice keeps bees.", BOAT)
-    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'representation'") == [
+        kill_the_worker(delivery, worker.pid)
+    delivery.derived("Alice keeps bees.", BOAT)
+    assert delivery.rows("SELECT state, attempts FROM tasks WHERE kind = 'representation'") == [
         ("done", 0)
     ]
-    assert place.rows("SELECT DISTINCT model, reasoner FROM conclusions") == [
+    assert delivery.rows("SELECT DISTINCT model, reasoner FROM conclusions") == [
         ("gpt-5.4-mini", "llm")
     ]
-    assert KEY not in place.log()
-    assert "bees" not in place.log()
+    assert KEY not in delivery.log()
+    assert "bees" not in delivery.log()
 
 
 def test_a_session_is_erased_while_the_only_worker_waits_on_a_model(
     deliver: Deliver, server: Server
 ) -> None:
     model = ScriptedModelServer(server, lambda role, told: Say(('{"statements": []}',)))
-    place = deliver(**model.settings(KEY), DERIVER_FLUSH_ENABLED="true")
+    delivery = deliver(**model.settings(KEY), DERIVER_FLUSH_ENABLED="true")
     model.cut(1)
-    place.worker("--num-workers", "1")
-    place.say("s", "I keep bees, and I own a boat.")
+    delivery.worker("--num-workers", "1")
+    delivery.say("s", "I keep bees, and I own a boat.")
     eventually(model.cut_off.is_set, what="the model is asked")
-    messages.create(place.rt, PRINCIPAL, "w", "gone", [Draft("Hello.", "bob")])
-    deletion.delete_session(place.rt, PRINCIPAL, "w", "gone")
+    messages.create(delivery.rt, PRINCIPAL, "w", "gone", [Draft("Hello.", "bob")])
+    deletion.delete_session(delivery.rt, PRINCIPAL, "w", "gone")
     took = eventually(
-        lambda: place.rows("SELECT state FROM tasks WHERE kind = 'erase'") == [("done",)],
+        lambda: delivery.rows("SELECT state FROM tasks WHERE kind = 'erase'") == [("done",)],
         what="the session is erased",
     )
     assert took < 10, "two seconds on a machine without other load"
@@ -129,16 +129,16 @@ def test_completed_calls_are_in_the_ledger_after_a_second_sigterm(
 ) -> None:
     """The call in progress is not, because its cost is unknown. No work is lost."""
     model = ScriptedModelServer(server, lambda role, told: Say(("DONE",)))
-    place = deliver(**model.settings(KEY))
-    place.say("s", "Hello.")
-    conclusions.create(place.rt, PRINCIPAL, "w", [ConclusionDraft(BOAT, "alice", "alice")])
-    assert dreams.schedule(place.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
+    delivery = deliver(**model.settings(KEY))
+    delivery.say("s", "Hello.")
+    conclusions.create(delivery.rt, PRINCIPAL, "w", [ConclusionDraft(BOAT, "alice", "alice")])
+    assert dreams.schedule(delivery.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
     model.cut(2)
-    worker = place.worker("--queues", "dream", "--num-workers", "1")
+    worker = delivery.worker("--queues", "dream", "--num-workers", "1")
     calls = "SELECT task, outcome FROM usage ORDER BY key"
     eventually(model.cut_off.is_set, what="the second phase asks")
     eventually(
-        lambda: place.rows(calls) == [("dream.deduction", "success")],
+        lambda: delivery.rows(calls) == [("dream.deduction", "success")],
         5,
         "a call is noted soon, not at the end",
     )
@@ -147,9 +147,9 @@ def test_completed_calls_are_in_the_ledger_after_a_second_sigterm(
     worker.terminate()
     assert worker.wait(15) == 128 + signal.SIGTERM
     model.cut(0)
-    assert place.worker("--queues", "dream", "--burst").wait(60) == 0, place.log(1)
-    assert place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
-    assert place.rows(calls) == [("dream.deduction", "success")] * 2 + [
+    assert delivery.worker("--queues", "dream", "--burst").wait(60) == 0, delivery.log(1)
+    assert delivery.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
+    assert delivery.rows(calls) == [("dream.deduction", "success")] * 2 + [
         ("dream.induction", "success")
     ]
 
@@ -167,19 +167,20 @@ def test_redis_and_logs_contain_no_message_text_however_work_ends(
         handler.json(body, 400)
 
     server.then(quote)
-    place = deliver(
+    delivery = deliver(
         REDIS_URL=own_redis.url,
         WORKER_MAX_ATTEMPTS="2",
         **ScriptedModelServer.settings_of(server, KEY),
     )
     with closing(Redis.from_url(own_redis.url)) as connection:
-        place.say("s", "I live on marshmallows.")
+        delivery.say("s", "I live on marshmallows.")
         eventually(lambda: b"representation:" in all_of(connection), what="a job waits")
         held = all_of(connection)
-        worker = place.worker("--num-workers", "1")
+        worker = delivery.worker("--num-workers", "1")
         eventually(
             lambda: (
-                place.rows("SELECT state FROM tasks WHERE kind = 'representation'") == [("failed",)]
+                delivery.rows("SELECT state FROM tasks WHERE kind = 'representation'")
+                == [("failed",)]
             ),
             what="it rests",
         )
@@ -187,8 +188,8 @@ def test_redis_and_logs_contain_no_message_text_however_work_ends(
     assert any(b"marshmallows" in request.raw for request in asked)
     worker.terminate()
     assert worker.wait(30) == 0
-    ((error,),) = place.rows("SELECT last_error FROM tasks WHERE kind = 'representation'")
-    for told in (held.decode(errors="replace"), place.log(), error):
+    ((error,),) = delivery.rows("SELECT last_error FROM tasks WHERE kind = 'representation'")
+    for told in (held.decode(errors="replace"), delivery.log(), error):
         assert "marshmallows" not in told
         assert KEY not in told
     assert "400" in error
@@ -230,29 +231,29 @@ def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
         return calling("create_conclusions", conclusions=[made])
 
     model = ScriptedModelServer(server, reply)
-    place = deliver(**model.settings(KEY))
-    place.say("s", "Hello.")
+    delivery = deliver(**model.settings(KEY))
+    delivery.say("s", "Hello.")
     given = [ConclusionDraft(text, "alice", "alice") for text in (OSLO, BERGEN, BOAT)]
-    conclusions.create(place.rt, PRINCIPAL, "w", given)
-    assert dreams.schedule(place.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
-    before = place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
+    conclusions.create(delivery.rt, PRINCIPAL, "w", given)
+    assert dreams.schedule(delivery.rt, PRINCIPAL, "w", DreamRequest("alice", dreams.OMNI))
+    before = delivery.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
     model.cut(cuts[0])
-    worker = place.worker("--queues", "dream", "--num-workers", "1")
+    worker = delivery.worker("--queues", "dream", "--num-workers", "1")
     for number in (*cuts[1:], 0):
         eventually(model.cut_off.is_set, what="the model is asked")
         assert (
-            place.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
+            delivery.rows("SELECT content, state, times_derived FROM conclusions ORDER BY key")
             == before
         ), "nothing is stored by halves"
         model.cut(number)
-        kill_the_worker(place, worker.pid)
+        kill_the_worker(delivery, worker.pid)
     eventually(
         lambda: (
-            place.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
+            delivery.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]
         ),
         what="the dream is dreamt",
     )
-    assert place.rows("SELECT content, level, state FROM conclusions ORDER BY key") == [
+    assert delivery.rows("SELECT content, level, state FROM conclusions ORDER BY key") == [
         (OSLO, "explicit", "superseded"),
         (BERGEN, "explicit", "live"),
         (BOAT, "explicit", "live"),
@@ -260,5 +261,7 @@ def test_a_dream_interrupted_in_any_call_leaves_no_partial_result(
         (SETTLES, "inductive", "live"),
     ]
     assert model.calls == 4, "the last run asked each question once"
-    eventually(lambda: place.rows("SELECT unit FROM leases") == [], what="the lease is given back")
-    assert "Traceback" not in place.log()
+    eventually(
+        lambda: delivery.rows("SELECT unit FROM leases") == [], what="the lease is given back"
+    )
+    assert "Traceback" not in delivery.log()

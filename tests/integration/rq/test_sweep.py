@@ -18,14 +18,14 @@ from memservice.spi.storage import Transaction
 from memservice.worker import sweep
 from memservice.worker.rq_queues import QUEUES, JobQueues, connect
 from memservice.worker.unit_jobs import UnitJob
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import Clock, Place
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import Clock, Pipeline
 
 T = TypeVar("T")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     """A store whose writes wake no worker: each wake-up is lost."""
     environ = {
         "DB_CONNECTION_URI": "memory://",
@@ -33,9 +33,9 @@ def place(tmp_path: Path) -> Iterator[Place]:
         "DREAM_DOCUMENT_THRESHOLD": "1",
     }
     settings = load_settings(environ=environ, cwd=tmp_path)
-    reasoner, clock = Scripted(), Clock()
+    reasoner, clock = ScriptedReasoner(), Clock()
     rt = open_runtime(settings, plugins=load_plugins(settings, extra=[reasoner]), clock=clock)
-    yield Place(rt, clock, reasoner)
+    yield Pipeline(rt, clock, reasoner)
     rt.close()
 
 
@@ -44,77 +44,79 @@ def waiting(queues: JobQueues) -> list[str]:
     return [job.unit for job in jobs if isinstance(job, UnitJob) and job.unit is not None]
 
 
-def test_a_unit_without_a_wake_up_is_enqueued_once(place: Place, queues: JobQueues) -> None:
-    place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
-    units = place.ready()
-    assert sweep.sweep(place.rt, queues) == 2
-    assert sweep.sweep(place.rt, queues) == 0
+def test_a_unit_without_a_wake_up_is_enqueued_once(pipeline: Pipeline, queues: JobQueues) -> None:
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I sing."))
+    units = pipeline.ready()
+    assert sweep.sweep(pipeline.rt, queues) == 2
+    assert sweep.sweep(pipeline.rt, queues) == 0
     assert waiting(queues) == units
 
 
-def test_a_leased_unit_is_not_enqueued(place: Place, queues: JobQueues) -> None:
-    place.say("s", ("alice", "I like tea."))
+def test_a_leased_unit_is_not_enqueued(pipeline: Pipeline, queues: JobQueues) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
     swept: list[int] = []
-    place.reasoner.act = lambda request: swept.append(sweep.sweep(place.rt, queues))
-    place.run(place.unit())
+    pipeline.reasoner.act = lambda request: swept.append(sweep.sweep(pipeline.rt, queues))
+    pipeline.run(pipeline.unit())
     assert swept == [0]
 
 
-def test_units_are_enqueued_when_a_back_off_or_timer_ends(place: Place, queues: JobQueues) -> None:
+def test_units_are_enqueued_when_a_back_off_or_timer_ends(
+    pipeline: Pipeline, queues: JobQueues
+) -> None:
     def fail(request: object) -> None:
         raise RuntimeError("no")
 
-    place.reasoner.act = fail
-    place.say("s", ("alice", "I like tea."))
-    (unit,) = place.ready()
-    place.run(unit)
-    assert sweep.sweep(place.rt, queues) == 0
-    place.clock.advance(minutes=1)
-    assert sweep.sweep(place.rt, queues) == 1
+    pipeline.reasoner.act = fail
+    pipeline.say("s", ("alice", "I like tea."))
+    (unit,) = pipeline.ready()
+    pipeline.run(unit)
+    assert sweep.sweep(pipeline.rt, queues) == 0
+    pipeline.clock.advance(minutes=1)
+    assert sweep.sweep(pipeline.rt, queues) == 1
     assert waiting(queues) == [unit]
-    place.reasoner.act = None
-    place.run(unit)
-    (timer,) = place.tasks("dream_timer")
-    assert sweep.sweep(place.rt, queues) == 0
-    place.clock.advance(minutes=61)
-    assert sweep.sweep(place.rt, queues) == 1
+    pipeline.reasoner.act = None
+    pipeline.run(unit)
+    (timer,) = pipeline.tasks("dream_timer")
+    assert sweep.sweep(pipeline.rt, queues) == 0
+    pipeline.clock.advance(minutes=61)
+    assert sweep.sweep(pipeline.rt, queues) == 1
     assert timer.unit in waiting(queues)
 
 
-def test_one_process_leads_at_a_time(place: Place, queues: JobQueues) -> None:
-    place.say("s", ("alice", "I like tea."))
-    lease = place.rt.storage.write(
-        lambda tx: tx.tasks.claim(sweep.UNIT, "another", place.clock(), sweep.LEASE_SECONDS)
+def test_one_process_leads_at_a_time(pipeline: Pipeline, queues: JobQueues) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    lease = pipeline.rt.storage.write(
+        lambda tx: tx.tasks.claim(sweep.UNIT, "another", pipeline.clock(), sweep.LEASE_SECONDS)
     )
     assert lease is not None
-    assert sweep.sweep(place.rt, queues) == 0
-    place.clock.advance(seconds=sweep.LEASE_SECONDS + 1)  # it is gone
-    assert sweep.sweep(place.rt, queues) == 1
-    with place.rt.storage.read() as tx:
+    assert sweep.sweep(pipeline.rt, queues) == 0
+    pipeline.clock.advance(seconds=sweep.LEASE_SECONDS + 1)  # it is gone
+    assert sweep.sweep(pipeline.rt, queues) == 1
+    with pipeline.rt.storage.read() as tx:
         assert tx.tasks.leases() == []
 
 
 def test_an_idle_sweep_writes_nothing(
-    place: Place, queues: JobQueues, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, queues: JobQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes: list[int] = []
-    write = place.rt.storage.write
+    write = pipeline.rt.storage.write
 
     def counted(fn: Callable[[Transaction], T]) -> T:
         writes.append(1)
         return write(fn)
 
-    monkeypatch.setattr(place.rt.storage, "write", counted)
-    assert sweep.sweep(place.rt, queues) == 0
+    monkeypatch.setattr(pipeline.rt.storage, "write", counted)
+    assert sweep.sweep(pipeline.rt, queues) == 0
     assert writes == []
 
 
-def test_an_unreachable_redis_leaves_no_leader_lease(place: Place, namespace: str) -> None:
+def test_an_unreachable_redis_leaves_no_leader_lease(pipeline: Pipeline, namespace: str) -> None:
     with closing(socket.socket()) as nobody:
         nobody.bind(("127.0.0.1", 0))
         away = JobQueues(connect(f"redis://127.0.0.1:{nobody.getsockname()[1]}/0"), namespace)
-        place.say("s", ("alice", "I like tea."))
+        pipeline.say("s", ("alice", "I like tea."))
         with pytest.raises(RedisError):
-            sweep.sweep(place.rt, away)
-    with place.rt.storage.read() as tx:
+            sweep.sweep(pipeline.rt, away)
+    with pipeline.rt.storage.read() as tx:
         assert tx.tasks.leases() == []

@@ -51,7 +51,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 class Recorded:
-    """Takes the place of Redis."""
+    """Stands in for Redis."""
 
     def __init__(self) -> None:
         self.units: list[str] = []

@@ -253,7 +253,7 @@ def test_a_resolver_that_never_answers_costs_two_seconds(monkeypatch: pytest.Mon
 def test_slow_names_of_one_workspace_do_not_block_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    over, places = (
+    over, slots = (
         threading.Event(),
         addresses.LookupSlots(
             addresses.MAX_CONCURRENT_LOOKUPS, addresses.MAX_LOOKUPS_PER_WORKSPACE
@@ -266,7 +266,7 @@ def test_slow_names_of_one_workspace_do_not_block_others(
         return ["8.8.8.8"]
 
     resolver(monkeypatch, answer)
-    monkeypatch.setattr(addresses, "_lookup_slots", places)
+    monkeypatch.setattr(addresses, "_lookup_slots", slots)
 
     def look_up(workspace: int, host: str, seconds: float) -> object:
         before = sender.set(workspace)
@@ -295,7 +295,7 @@ def test_slow_names_of_one_workspace_do_not_block_others(
         over.set()
     deadline = time.monotonic() + 5
     while look_up(1, "quick", 0.1) != [ipaddress.ip_address("8.8.8.8")]:
-        assert time.monotonic() < deadline, "places are given back"
+        assert time.monotonic() < deadline, "slots are released"
 
 
 def test_the_timeout_of_a_look_up_includes_waiting_for_a_thread(

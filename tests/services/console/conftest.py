@@ -11,8 +11,8 @@ from memservice import compose
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from support.services.console import AUTH_ON, Club, Open
-from support.services.world import Clock
+from support.services.console import AUTH_ON, Console, Open
+from support.services.services import Clock
 from support.stores.stores import sqlite_store_at
 
 
@@ -40,5 +40,5 @@ def open_runtime(local_storage_name: str, tmp_path: Path, clock: Clock) -> Itera
 
 
 @pytest.fixture
-def club(open_runtime: Open, clock: Clock) -> Club:
-    return Club(open_runtime(), clock)
+def console(open_runtime: Open, clock: Clock) -> Console:
+    return Console(open_runtime(), clock)

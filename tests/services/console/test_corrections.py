@@ -15,29 +15,31 @@ from memservice.services.auth.permissions import Role
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
-from support.services.console import Club
+from support.services.console import Console
 
 ADMIN = Principal(admin=True)
 PAIR = {"observer": "alice", "observed": "alice"}
 
 
 @pytest.fixture
-def stored(club: Club) -> Conclusion:
-    messages.create(club.rt, ADMIN, "w", "s", [Draft("I live in Ghent", "alice")])
+def stored(console: Console) -> Conclusion:
+    messages.create(console.rt, ADMIN, "w", "s", [Draft("I live in Ghent", "alice")])
     draft = ConclusionDraft("lives in Ghent", "alice", "alice", "s")
-    return conclusions.create(club.rt, ADMIN, "w", [draft])[0]
+    return conclusions.create(console.rt, ADMIN, "w", [draft])[0]
 
 
-def known(club: Club, text: str) -> list[str]:
-    return [row.content for row in conclusions.query(club.rt, ADMIN, "w", text, filters=PAIR)]
+def known(console: Console, text: str) -> list[str]:
+    return [row.content for row in conclusions.query(console.rt, ADMIN, "w", text, filters=PAIR)]
 
 
-def test_a_correction_supersedes_and_keeps_the_sources(club: Club, stored: Conclusion) -> None:
-    new = corrections.correct(club.rt, ADMIN, "w", stored.uid, "  lives in Bruges ")
+def test_a_correction_supersedes_and_keeps_the_sources(
+    console: Console, stored: Conclusion
+) -> None:
+    new = corrections.correct(console.rt, ADMIN, "w", stored.uid, "  lives in Bruges ")
     assert (new.content, new.level, new.session) == ("lives in Bruges", stored.level, "s")
     assert (new.said_at, new.message_keys) == (stored.said_at, stored.message_keys)
-    assert known(club, "lives in") == ["lives in Bruges"]
-    with club.rt.storage.read() as tx:
+    assert known(console, "lives in") == ["lives in Bruges"]
+    with console.rt.storage.read() as tx:
         old = tx.conclusions.by_uid(stored.workspace_key, stored.uid)
         collection = tx.conclusions.collection(stored.observer_key, stored.observed_key)
     assert old is not None
@@ -45,28 +47,28 @@ def test_a_correction_supersedes_and_keeps_the_sources(club: Club, stored: Concl
     assert old.internal["superseded"] == corrections.REASON
     assert collection is not None
     assert collection.explicit_count == 1
-    dream_changes.restore(club.rt, ADMIN, "w", stored.uid)
-    assert sorted(known(club, "lives in")) == ["lives in Bruges", "lives in Ghent"]
+    dream_changes.restore(console.rt, ADMIN, "w", stored.uid)
+    assert sorted(known(console, "lives in")) == ["lives in Bruges", "lives in Ghent"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "lives in Ghent", "x" * (MAX_CONCLUSION + 1)])
 def test_a_text_that_cannot_be_stored_changes_nothing(
-    club: Club, stored: Conclusion, text: str
+    console: Console, stored: Conclusion, text: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        corrections.correct(club.rt, ADMIN, "w", stored.uid, text)
+        corrections.correct(console.rt, ADMIN, "w", stored.uid, text)
     assert [problem.loc for problem in caught.value.problems] == [("content",)]
-    assert known(club, "lives in") == ["lives in Ghent"]
+    assert known(console, "lives in") == ["lives in Ghent"]
 
 
-def test_only_a_live_conclusion_is_corrected(club: Club, stored: Conclusion) -> None:
-    corrections.correct(club.rt, ADMIN, "w", stored.uid, "lives in Bruges")
+def test_only_a_live_conclusion_is_corrected(console: Console, stored: Conclusion) -> None:
+    corrections.correct(console.rt, ADMIN, "w", stored.uid, "lives in Bruges")
     for uid in (stored.uid, "unknown"):
         with pytest.raises(NotFound):
-            corrections.correct(club.rt, ADMIN, "w", uid, "lives in Antwerp")
+            corrections.correct(console.rt, ADMIN, "w", uid, "lives in Antwerp")
 
 
-def test_only_who_may_edit_memory_corrects(club: Club, stored: Conclusion) -> None:
+def test_only_who_may_edit_memory_corrects(console: Console, stored: Conclusion) -> None:
     others = (
         policy.principal_of_member(Role.OPERATOR, None),
         policy.principal_of_member(Role.OWNER, frozenset({"other"})),
@@ -75,5 +77,5 @@ def test_only_who_may_edit_memory_corrects(club: Club, stored: Conclusion) -> No
     )
     for principal in others:
         with pytest.raises(Unauthorised):
-            corrections.correct(club.rt, principal, "w", stored.uid, "lives in Bruges")
-    assert known(club, "lives in") == ["lives in Ghent"]
+            corrections.correct(console.rt, principal, "w", stored.uid, "lives in Bruges")
+    assert known(console, "lives in") == ["lives in Ghent"]

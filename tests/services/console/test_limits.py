@@ -15,14 +15,14 @@ from memservice.services.retrieval import context, explain, representation, sear
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.retrieval.search import SearchOptions
-from support.services.console import Club
+from support.services.console import Console
 
 LONG = "x" * (MAX_QUERY + 1)
 PAIR = {"observer": "alice", "observed": "alice"}
 
 
-def test_no_service_takes_more_than_the_api(club: Club, subtests: pytest.Subtests) -> None:
-    rt, admin = club.rt, Principal(admin=True)
+def test_no_service_takes_more_than_the_api(console: Console, subtests: pytest.Subtests) -> None:
+    rt, admin = console.rt, Principal(admin=True)
     about = SessionContextOptions(peer_target="alice", search_query=LONG)
     asked = RepresentationOptions(search_query=LONG)
     card = ["short", "x" * (MAX_CARD_LINE + 1)]

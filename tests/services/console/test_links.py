@@ -13,17 +13,19 @@ from memservice.services import workspaces
 from memservice.services.auth.permissions import Role
 from memservice.services.auth.principal import Principal
 from memservice.services.members import accounts, links
-from support.services.console import COMMAND_LINE, HOME, PASSWORD, Club, Open
+from support.services.console import COMMAND_LINE, HOME, PASSWORD, Console, Open
 
 
-def accept(club: Club, token: str, name: str = "new", password: str = PASSWORD) -> ConsoleMember:
-    return links.accept(club.rt, HOME, token, name, password)
+def accept(
+    console: Console, token: str, name: str = "new", password: str = PASSWORD
+) -> ConsoleMember:
+    return links.accept(console.rt, HOME, token, name, password)
 
 
-def test_the_set_up_link_makes_an_owner(club: Club) -> None:
-    visitor = club.visitor(club.owner)
+def test_the_set_up_link_makes_an_owner(console: Console) -> None:
+    visitor = console.visitor(console.owner)
     assert (visitor.name, visitor.role, visitor.workspaces) == ("olga", Role.OWNER, None)
-    assert club.actions() == [
+    assert console.actions() == [
         ("memservice console", "link.create"),
         ("olga", "set-up.accept"),
         ("olga", "session.sign-in"),
@@ -39,24 +41,24 @@ def test_a_first_set_up_link_is_made_while_there_is_no_member_only(open_runtime:
     assert links.first_set_up(rt, COMMAND_LINE) is None
 
 
-def test_a_link_works_once(club: Club) -> None:
-    token = links.set_up(club.rt, COMMAND_LINE).token
-    accept(club, token, "second")
+def test_a_link_works_once(console: Console) -> None:
+    token = links.set_up(console.rt, COMMAND_LINE).token
+    accept(console, token, "second")
     with pytest.raises(NotFound, match="was used"):
-        accept(club, token, "third")
+        accept(console, token, "third")
     with pytest.raises(NotFound):
-        links.read(club.rt, token)
+        links.read(console.rt, token)
 
 
-def test_a_link_works_once_even_at_the_same_moment(club: Club) -> None:
-    token = links.set_up(club.rt, COMMAND_LINE).token
+def test_a_link_works_once_even_at_the_same_moment(console: Console) -> None:
+    token = links.set_up(console.rt, COMMAND_LINE).token
     start = threading.Barrier(4)
     outcomes: list[str] = []
 
     def use(name: str) -> None:
         start.wait(30)
         try:
-            accept(club, token, name)
+            accept(console, token, name)
         except NotFound:
             outcomes.append("refused")
         else:
@@ -70,154 +72,154 @@ def test_a_link_works_once_even_at_the_same_moment(club: Club) -> None:
     assert sorted(outcomes) == ["made", "refused", "refused", "refused"]
 
 
-def test_a_set_up_link_works_for_an_hour(club: Club) -> None:
-    late, in_time = (links.set_up(club.rt, COMMAND_LINE).token for _ in range(2))
-    club.clock.advance(minutes=59, seconds=59)
-    assert links.read(club.rt, in_time).role is Role.OWNER
-    club.clock.advance(seconds=1)
+def test_a_set_up_link_works_for_an_hour(console: Console) -> None:
+    late, in_time = (links.set_up(console.rt, COMMAND_LINE).token for _ in range(2))
+    console.clock.advance(minutes=59, seconds=59)
+    assert links.read(console.rt, in_time).role is Role.OWNER
+    console.clock.advance(seconds=1)
     for token in (late, in_time):
         with pytest.raises(NotFound):
-            accept(club, token)
+            accept(console, token)
 
 
-def test_a_new_set_up_link_replaces_the_one_before(club: Club) -> None:
-    first, second = (links.set_up(club.rt, COMMAND_LINE).token for _ in range(2))
+def test_a_new_set_up_link_replaces_the_one_before(console: Console) -> None:
+    first, second = (links.set_up(console.rt, COMMAND_LINE).token for _ in range(2))
     with pytest.raises(NotFound):
-        links.read(club.rt, first)
-    assert links.read(club.rt, second).kind == "set-up"
+        links.read(console.rt, first)
+    assert links.read(console.rt, second).kind == "set-up"
 
 
-def test_to_look_at_a_link_does_not_use_it_up(club: Club) -> None:
-    token = links.set_up(club.rt, COMMAND_LINE).token
+def test_to_look_at_a_link_does_not_use_it_up(console: Console) -> None:
+    token = links.set_up(console.rt, COMMAND_LINE).token
     for _ in range(3):
-        links.read(club.rt, token)
-    assert accept(club, token).name == "new"
+        links.read(console.rt, token)
+    assert accept(console, token).name == "new"
 
 
-def test_a_refused_form_does_not_use_the_link_up(club: Club) -> None:
-    token = links.set_up(club.rt, COMMAND_LINE).token
+def test_a_refused_form_does_not_use_the_link_up(console: Console) -> None:
+    token = links.set_up(console.rt, COMMAND_LINE).token
     for name, password in (("new", "short"), ("", PASSWORD), ("olga", PASSWORD)):
         with pytest.raises(InvalidInput):
-            accept(club, token, name, password)
-    assert accept(club, token).name == "new"
+            accept(console, token, name, password)
+    assert accept(console, token).name == "new"
 
 
-def test_the_store_has_no_token(club: Club) -> None:
-    token = links.set_up(club.rt, COMMAND_LINE).token
-    with club.rt.storage.read() as tx:
+def test_the_store_has_no_token(console: Console) -> None:
+    token = links.set_up(console.rt, COMMAND_LINE).token
+    with console.rt.storage.read() as tx:
         for link in tx.rows.page(ConsoleLink, TRUE):
             assert token not in repr(link)
 
 
-def test_an_invitation_gives_its_role_and_workspaces(club: Club) -> None:
+def test_an_invitation_gives_its_role_and_workspaces(console: Console) -> None:
     for name in ("a", "b"):
-        workspaces.get_or_create(club.rt, COMMAND_LINE, name, None, None)
-    visitor = club.visitor(club.invite("rita", "reader", "b", "a"))
+        workspaces.get_or_create(console.rt, COMMAND_LINE, name, None, None)
+    visitor = console.visitor(console.invite("rita", "reader", "b", "a"))
     assert (visitor.role, visitor.workspaces) == (Role.READER, ("a", "b"))
 
 
 @pytest.mark.parametrize("role", ["", "admin", "OWNER", "owner "])
-def test_an_invitation_has_a_known_role(club: Club, role: str) -> None:
+def test_an_invitation_has_a_known_role(console: Console, role: str) -> None:
     with pytest.raises(InvalidInput, match="reader, operator, owner"):
-        links.invite(club.rt, club.visitor(club.owner), HOME, role)
+        links.invite(console.rt, console.visitor(console.owner), HOME, role)
 
 
-def test_an_invitation_names_workspaces_that_exist(club: Club) -> None:
-    visitor = club.visitor(club.owner)
+def test_an_invitation_names_workspaces_that_exist(console: Console) -> None:
+    visitor = console.visitor(console.owner)
     with pytest.raises(InvalidInput, match="no workspace 'nowhere'"):
-        links.invite(club.rt, visitor, HOME, "reader", ["nowhere"])
+        links.invite(console.rt, visitor, HOME, "reader", ["nowhere"])
     with pytest.raises(InvalidInput, match="1 to 100"):
-        links.invite(club.rt, visitor, HOME, "reader", [])
+        links.invite(console.rt, visitor, HOME, "reader", [])
 
 
-def test_an_invitation_ends_with_the_rights_of_its_maker(club: Club) -> None:
+def test_an_invitation_ends_with_the_rights_of_its_maker(console: Console) -> None:
     """A dismissed member cannot come back by an invitation."""
-    other = club.invite("oscar", "owner")
-    token = links.invite(club.rt, club.visitor(other), HOME, "owner").token
-    uid = club.uid(other)
-    owner = club.visitor(club.owner)
-    accounts.change(club.rt, owner, HOME, uid, "operator", None)
+    other = console.invite("oscar", "owner")
+    token = links.invite(console.rt, console.visitor(other), HOME, "owner").token
+    uid = console.uid(other)
+    owner = console.visitor(console.owner)
+    accounts.change(console.rt, owner, HOME, uid, "operator", None)
     with pytest.raises(NotFound):
-        accept(club, token)
-    accounts.change(club.rt, owner, HOME, uid, "owner", None)
-    assert links.read(club.rt, token).role is Role.OWNER
-    accounts.deactivate(club.rt, owner, HOME, uid)
+        accept(console, token)
+    accounts.change(console.rt, owner, HOME, uid, "owner", None)
+    assert links.read(console.rt, token).role is Role.OWNER
+    accounts.deactivate(console.rt, owner, HOME, uid)
     with pytest.raises(NotFound):
-        accept(club, token)
+        accept(console, token)
 
 
-def test_a_withdrawn_invitation_does_not_work(club: Club) -> None:
-    visitor = club.visitor(club.owner)
-    made = links.invite(club.rt, visitor, HOME, "reader")
-    assert [link.uid for link in links.pending(club.rt, visitor.principal)] == [made.link.uid]
-    links.withdraw(club.rt, visitor, HOME, made.link.uid)
-    assert links.pending(club.rt, visitor.principal) == []
+def test_a_withdrawn_invitation_does_not_work(console: Console) -> None:
+    visitor = console.visitor(console.owner)
+    made = links.invite(console.rt, visitor, HOME, "reader")
+    assert [link.uid for link in links.pending(console.rt, visitor.principal)] == [made.link.uid]
+    links.withdraw(console.rt, visitor, HOME, made.link.uid)
+    assert links.pending(console.rt, visitor.principal) == []
     with pytest.raises(NotFound):
-        accept(club, made.token)
+        accept(console, made.token)
     with pytest.raises(NotFound):
-        links.withdraw(club.rt, visitor, HOME, made.link.uid)
+        links.withdraw(console.rt, visitor, HOME, made.link.uid)
 
 
-def test_a_link_for_a_new_password_ends_the_sessions(club: Club) -> None:
-    reader = club.invite("rita", "reader")
-    made = links.new_password(club.rt, club.visitor(club.owner), HOME, club.uid(reader))
-    opened = links.read(club.rt, made.token)
+def test_a_link_for_a_new_password_ends_the_sessions(console: Console) -> None:
+    reader = console.invite("rita", "reader")
+    made = links.new_password(console.rt, console.visitor(console.owner), HOME, console.uid(reader))
+    opened = links.read(console.rt, made.token)
     assert (opened.kind, opened.name, opened.role) == ("new-password", "rita", None)
-    member = accept(club, made.token, "ignored", "another long password")
+    member = accept(console, made.token, "ignored", "another long password")
     assert member.name == "rita"
-    assert not club.is_open(reader)
+    assert not console.is_open(reader)
     with pytest.raises(Unauthorised):
-        club.sign_in("rita")
-    assert club.is_open(club.sign_in("rita", "another long password").session_id)
+        console.sign_in("rita")
+    assert console.is_open(console.sign_in("rita", "another long password").session_id)
 
 
-def test_the_command_line_gives_a_member_a_new_password(club: Club) -> None:
-    made = links.for_member(club.rt, COMMAND_LINE, " OLGA ")
-    accept(club, made.token, "", "another long password")
-    assert club.is_open(club.sign_in("olga", "another long password").session_id)
+def test_the_command_line_gives_a_member_a_new_password(console: Console) -> None:
+    made = links.for_member(console.rt, COMMAND_LINE, " OLGA ")
+    accept(console, made.token, "", "another long password")
+    assert console.is_open(console.sign_in("olga", "another long password").session_id)
     with pytest.raises(NotFound):
-        links.for_member(club.rt, COMMAND_LINE, "unknown")
+        links.for_member(console.rt, COMMAND_LINE, "unknown")
 
 
-def test_a_deactivated_member_gets_no_new_password(club: Club) -> None:
-    reader = club.invite("rita", "reader")
-    owner, uid = club.visitor(club.owner), club.uid(reader)
-    made = links.new_password(club.rt, owner, HOME, uid)
-    accounts.deactivate(club.rt, owner, HOME, uid)
+def test_a_deactivated_member_gets_no_new_password(console: Console) -> None:
+    reader = console.invite("rita", "reader")
+    owner, uid = console.visitor(console.owner), console.uid(reader)
+    made = links.new_password(console.rt, owner, HOME, uid)
+    accounts.deactivate(console.rt, owner, HOME, uid)
     with pytest.raises(NotFound):
-        accept(club, made.token)
+        accept(console, made.token)
     with pytest.raises(Conflict):
-        links.new_password(club.rt, owner, HOME, uid)
+        links.new_password(console.rt, owner, HOME, uid)
 
 
 @pytest.mark.parametrize(
     "name",
     ["", "   ", "x" * 201, "a\0b", "a\u202eb", "everyone", "memservice console", "Key abc"],
 )
-def test_a_name_can_be_read_and_imitates_nothing(club: Club, name: str) -> None:
+def test_a_name_can_be_read_and_imitates_nothing(console: Console, name: str) -> None:
     with pytest.raises(InvalidInput):
-        accept(club, links.set_up(club.rt, COMMAND_LINE).token, name)
+        accept(console, links.set_up(console.rt, COMMAND_LINE).token, name)
 
 
-def test_names_that_look_the_same_are_the_same(club: Club) -> None:
+def test_names_that_look_the_same_are_the_same(console: Console) -> None:
     with pytest.raises(InvalidInput, match="Another member"):
-        accept(club, links.set_up(club.rt, COMMAND_LINE).token, " \uff2f\uff4c\uff47\uff41 ")
+        accept(console, links.set_up(console.rt, COMMAND_LINE).token, " \uff2f\uff4c\uff47\uff41 ")
 
 
 @pytest.mark.parametrize(
     "password", ["short", "a" * 11, "a" * 201, "ababababababab", "Long-Member-Name"]
 )
-def test_a_password_cannot_be_guessed_at_once(club: Club, password: str) -> None:
+def test_a_password_cannot_be_guessed_at_once(console: Console, password: str) -> None:
     with pytest.raises(InvalidInput):
-        accept(club, links.set_up(club.rt, COMMAND_LINE).token, "long-member-name", password)
+        accept(console, links.set_up(console.rt, COMMAND_LINE).token, "long-member-name", password)
 
 
-def test_keys_make_no_members(club: Club) -> None:
+def test_keys_make_no_members(console: Console) -> None:
     """Not even an admin key: members would outlive its revocation."""
     with pytest.raises(Unauthorised):
-        links.set_up(club.rt, Principal(admin=True))
+        links.set_up(console.rt, Principal(admin=True))
     with pytest.raises(Unauthorised):
-        accounts.browse(club.rt, Principal(admin=True))
+        accounts.browse(console.rt, Principal(admin=True))
 
 
 def test_there_are_no_members_while_authentication_is_off(open_runtime: Open) -> None:

@@ -18,7 +18,7 @@ from memservice.services.message_days import MessageDays
 from memservice.services.messages import Draft
 from memservice.worker import retention
 from support.services.console import Open
-from support.services.world import Clock
+from support.services.services import Clock
 
 ADMIN = Principal(admin=True)
 MINUTE = timedelta(seconds=61)

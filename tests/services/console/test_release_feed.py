@@ -20,7 +20,7 @@ from memservice.services.release_feed import Unusable, Upgrade, newest_of
 from memservice.spi.webhooks import FetchFailed
 from memservice.worker.housekeeping import Housekeeping
 from support.services.console import Open
-from support.services.world import Clock
+from support.services.services import Clock
 
 ADMIN = Principal(admin=True)
 URL = "https://releases.example/feed.json"

@@ -12,29 +12,29 @@ from memservice.compose import Role, open_runtime
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import Clock, Place
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import Clock, Pipeline
 from support.stores.stores import sqlite_store_at
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 
 
 @pytest.fixture
-def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
+def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipeline]:
     """Open a store with the scripted reasoner, these further plugins and settings."""
     opened: list[Runtime] = []
 
-    def open_place(
+    def open_store(
         *plugins: object,
-        reasoner: Scripted | None = None,
+        reasoner: ScriptedReasoner | None = None,
         role: Role = "command",
         stop: threading.Event | None = None,
         **settings: str,
-    ) -> Place:
+    ) -> Pipeline:
         uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "p.db")
         given = {"DB_CONNECTION_URI": uri, "REASONER": "scripted", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
-        scripted, clock = reasoner or Scripted(), Clock()
+        scripted, clock = reasoner or ScriptedReasoner(), Clock()
         runtime = open_runtime(
             loaded,
             role,
@@ -44,13 +44,13 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
         )
         opened.append(runtime)
         runtime.storage.migrate()
-        return Place(runtime, clock, scripted)
+        return Pipeline(runtime, clock, scripted)
 
-    yield open_place
+    yield open_store
     for runtime in opened:
         runtime.close()
 
 
 @pytest.fixture
-def place(start: Start) -> Place:
-    return start()
+def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
+    return open_pipeline()

@@ -14,9 +14,9 @@ from memservice.reasoning.apart import reasoner as apart
 from memservice.services import messages
 from memservice.services.messages import Draft
 from memservice.worker.polling import Worker
-from services.pipeline.conftest import Start
-from support.pipeline.place import PRINCIPAL, Place
-from support.reasoning import stuck
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.pipeline import PRINCIPAL, Pipeline
+from support.reasoning import command_reasoner
 
 PATIENCE = 60.0
 
@@ -27,38 +27,38 @@ def stop() -> threading.Event:
 
 
 @pytest.fixture
-def place(start: Start, stop: threading.Event) -> Place:
+def pipeline(open_pipeline: OpenPipeline, stop: threading.Event) -> Pipeline:
     settings = {
         "WORKER_CPU_SECONDS": "1",
         "WORKER_MAX_ATTEMPTS": "2",
         "WORKER_RETRY_BACKOFF_SECONDS": "0",
     }
-    place = start(stuck.Plugin(), REASONER="mood", stop=stop, **settings)
-    return place
+    pipeline = open_pipeline(command_reasoner.Plugin(), REASONER="command", stop=stop, **settings)
+    return pipeline
 
 
 @pytest.mark.slow
-def test_an_endless_message_fails_alone(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."), ("alice", "loop"), ("alice", "I sing."))
-    place.work()
-    assert place.texts("alice") == ["I like tea.", "I sing."]
-    (failed,) = place.tasks(state="failed")
+def test_an_endless_message_fails_alone(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "loop"), ("alice", "I sing."))
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I like tea.", "I sing."]
+    (failed,) = pipeline.tasks(state="failed")
     assert failed.attempts == 2
     assert failed.last_error is not None
     assert failed.last_error.startswith("TookTooLong: it took more than the 1 s of CPU time")
 
 
 def test_other_workspaces_are_served_meanwhile(
-    place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.1)
-    place.say("s", ("alice", "sleep 600"))
-    thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+    pipeline.say("s", ("alice", "sleep 600"))
+    thread = threading.Thread(target=Worker(pipeline.rt).run, args=(stop,))
     thread.start()
     try:
-        until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(place)))
-        messages.create(place.rt, PRINCIPAL, "other", "s", [Draft("I sing.", "alice")])
-        until(lambda: place.texts("alice") == ["I sing."])
+        until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(pipeline)))
+        messages.create(pipeline.rt, PRINCIPAL, "other", "s", [Draft("I sing.", "alice")])
+        until(lambda: pipeline.texts("alice") == ["I sing."])
     finally:
         stop.set()
         thread.join(PATIENCE)
@@ -66,29 +66,29 @@ def test_other_workspaces_are_served_meanwhile(
 
 
 def test_a_stopping_worker_releases_long_work(
-    place: Place, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In good time, and as if it had never been begun: the next worker does it."""
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.2)
-    place.say("s", ("alice", "sleep 3"))
-    thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+    pipeline.say("s", ("alice", "sleep 3"))
+    thread = threading.Thread(target=Worker(pipeline.rt).run, args=(stop,))
     thread.start()
-    until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(place)))
+    until(lambda: any(not lease.unit.startswith("maintenance") for lease in leases(pipeline)))
     time.sleep(0.5)
     stop.set()
     began = time.monotonic()
     thread.join(PATIENCE)
     assert time.monotonic() - began < 2.5
-    (task,) = place.tasks()
+    (task,) = pipeline.tasks()
     assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
-    assert leases(place) == []
+    assert leases(pipeline) == []
     stop.clear()
-    place.work()
-    assert place.texts("alice") == ["sleep 3"]
+    pipeline.work()
+    assert pipeline.texts("alice") == ["sleep 3"]
 
 
-def leases(place: Place) -> list[Lease]:
-    with place.rt.storage.read() as tx:
+def leases(pipeline: Pipeline) -> list[Lease]:
+    with pipeline.rt.storage.read() as tx:
         return list(tx.tasks.leases())
 
 

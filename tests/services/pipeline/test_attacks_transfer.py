@@ -22,9 +22,9 @@ from memservice.services.transfer import checks, export, importing, lines, recor
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import Line, UnreadableExport, format_line, reading
 from memservice.services.transfer.record_formats import RecordFormat
-from services.pipeline.conftest import Start
-from support.pipeline.everything import fill, rows
-from support.pipeline.place import Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.all_tables import fill, rows
+from support.pipeline.pipeline import Pipeline
 from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.slow
@@ -53,11 +53,11 @@ ODD: list[Any] = [
 
 
 @pytest.fixture
-def target(start: Start, place: Place, tmp_path: Path) -> Place:
+def target(open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path) -> Pipeline:
     """A store that contains the foreign workspace `b`."""
-    second = start(
+    second = open_pipeline(
         DB_CONNECTION_URI="memory://"
-        if place.rt.storage.name == "sqlite"
+        if pipeline.rt.storage.name == "sqlite"
         else sqlite_store_at(tmp_path / "second.db")
     )
     fill(second, "b", "private")
@@ -65,14 +65,14 @@ def target(start: Start, place: Place, tmp_path: Path) -> Place:
 
 
 @pytest.fixture
-def file(place: Place) -> list[Line]:
+def file(pipeline: Pipeline) -> list[Line]:
     """An export of the workspace `w`, without its end, with rows of every kind."""
-    fill(place, "w", "talk")
-    return told(place, "w")
+    fill(pipeline, "w", "talk")
+    return told(pipeline, "w")
 
 
-def told(place: Place, workspace: str) -> list[Line]:
-    return [json.loads(line) for line in export.lines(place.rt, workspace, EVERYTHING)][:-1]
+def told(pipeline: Pipeline, workspace: str) -> list[Line]:
+    return [json.loads(line) for line in export.lines(pipeline.rt, workspace, EVERYTHING)][:-1]
 
 
 def sealed(file: list[Line]) -> Iterator[bytes]:
@@ -88,9 +88,10 @@ def sealed(file: list[Line]) -> Iterator[bytes]:
 
 def changed(file: list[Line], kind: str, number: int = 0, /, **values: Any) -> list[Line]:
     """With other values in one line of a kind."""
-    places = [place for place, line in enumerate(file) if line["type"] == kind]
+    positions = [position for position, line in enumerate(file) if line["type"] == kind]
     return [
-        {**line, **values} if place == places[number] else line for place, line in enumerate(file)
+        {**line, **values} if position == positions[number] else line
+        for position, line in enumerate(file)
     ]
 
 
@@ -98,7 +99,7 @@ def of_kind(file: list[Line], kind: str) -> list[Line]:
     return [line for line in file if line["type"] == kind]
 
 
-def test_no_reference_leads_into_another_workspace(file: list[Line], target: Place) -> None:
+def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pipeline) -> None:
     """Every field that names a row, in every kind of row, given the uid of such a row of `b`."""
     before, tried = told(target, "b"), 0
     for record_format in record_formats.FORMATS.values():
@@ -138,7 +139,7 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pla
     ],
 )
 def test_an_import_cannot_replace_rows_of_another_workspace(
-    file: list[Line], target: Place, kind: str
+    file: list[Line], target: Pipeline, kind: str
 ) -> None:
     before = told(target, "b")
     with pytest.raises(Conflict, match="--as"):
@@ -146,7 +147,7 @@ def test_an_import_cannot_replace_rows_of_another_workspace(
     assert told(target, "b")[1:] == before[1:]
 
 
-def test_a_successor_must_be_in_the_same_workspace(file: list[Line], target: Place) -> None:
+def test_a_successor_must_be_in_the_same_workspace(file: list[Line], target: Pipeline) -> None:
     """`b`'s conclusion as what is superseded: its uid is taken."""
     before = told(target, "b")
     theirs, ours = of_kind(before, "conclusions")[0]["uid"], of_kind(file, "conclusions")
@@ -156,7 +157,7 @@ def test_a_successor_must_be_in_the_same_workspace(file: list[Line], target: Pla
     assert told(target, "b")[1:] == before[1:]
 
 
-def test_vectors_of_other_workspaces_are_not_replaced(file: list[Line], target: Place) -> None:
+def test_vectors_of_other_workspaces_are_not_replaced(file: list[Line], target: Pipeline) -> None:
     before = told(target, "b")
     theirs = of_kind(before, "vectors")[0]["uid"]
     last = {**of_kind(file, "vectors")[0], "uid": theirs}
@@ -165,7 +166,9 @@ def test_vectors_of_other_workspaces_are_not_replaced(file: list[Line], target: 
     assert theirs not in [line["uid"] for line in of_kind(told(target, "w"), "vectors")]
 
 
-def test_imported_tasks_use_rows_of_their_workspace_only(file: list[Line], target: Place) -> None:
+def test_imported_tasks_use_rows_of_their_workspace_only(
+    file: list[Line], target: Pipeline
+) -> None:
     before = told(target, "b")
     uid = of_kind(before, "messages")[0]["uid"]
     task: Line = {
@@ -200,7 +203,9 @@ def test_imported_tasks_use_rows_of_their_workspace_only(file: list[Line], targe
         ({}, "a kind without vectors"),
     ],
 )
-def test_tasks_name_rows_by_uid(file: list[Line], target: Place, payload: Line, said: str) -> None:
+def test_tasks_name_rows_by_uid(
+    file: list[Line], target: Pipeline, payload: Line, said: str
+) -> None:
     task = {**of_kind(file, "tasks")[0], "kind": "embed", "payload": payload, "uid": "other"}
     with pytest.raises(UnreadableExport, match=said):
         importing.load(target.rt, sealed([*file, task]))
@@ -208,7 +213,7 @@ def test_tasks_name_rows_by_uid(file: list[Line], target: Place, payload: Line, 
 
 class TestTheWorkspaceItself:
     def test_must_not_have_the_uid_of_another_workspace(
-        self, file: list[Line], target: Place
+        self, file: list[Line], target: Pipeline
     ) -> None:
         before = told(target, "b")
         hostile = changed(file, "workspaces", uid=of_kind(before, "workspaces")[0]["uid"])
@@ -216,7 +221,7 @@ class TestTheWorkspaceItself:
             importing.load(target.rt, sealed(hostile))
         assert told(target, "b")[1:] == before[1:]
 
-    def test_must_come_first_and_once(self, file: list[Line], target: Place) -> None:
+    def test_must_come_first_and_once(self, file: list[Line], target: Pipeline) -> None:
         with pytest.raises(UnreadableExport, match="before the workspace"):
             importing.load(target.rt, sealed([file[0], *file[2:]]))
         with pytest.raises(UnreadableExport, match="more than one workspace"):
@@ -225,7 +230,7 @@ class TestTheWorkspaceItself:
             importing.load(target.rt, sealed([file[0], file[1], *file[1:]]))
 
     @pytest.mark.parametrize("name", ["../w", "", "a b", "x" * 600, "w\n", None, 5])
-    def test_must_have_a_valid_name(self, file: list[Line], target: Place, name: Any) -> None:
+    def test_must_have_a_valid_name(self, file: list[Line], target: Pipeline, name: Any) -> None:
         with pytest.raises(UnreadableExport, match="cannot be the id of a workspace"):
             importing.load(target.rt, sealed([{**file[0], "workspace": name}, *file[1:]]))
         if isinstance(name, str):
@@ -257,7 +262,7 @@ class TestTheWorkspaceItself:
     ],
 )
 def test_invalid_rows_are_refused(
-    file: list[Line], target: Place, kind: str, values: Line, said: str
+    file: list[Line], target: Pipeline, kind: str, values: Line, said: str
 ) -> None:
     with pytest.raises(UnreadableExport, match=said):
         importing.load(target.rt, sealed(changed(file, kind, **values)))
@@ -265,7 +270,7 @@ def test_invalid_rows_are_refused(
 
 @pytest.mark.parametrize("values", [{"seq": 7}, {"seq": 2**62}, {"seq": 0}])
 def test_positions_of_messages_must_be_continuous(
-    file: list[Line], target: Place, values: Line
+    file: list[Line], target: Pipeline, values: Line
 ) -> None:
     with pytest.raises(Conflict):
         importing.load(target.rt, sealed(changed(file, "messages", **values)))
@@ -273,7 +278,7 @@ def test_positions_of_messages_must_be_continuous(
 
 @pytest.mark.parametrize("values", [{"admin": True}, {"workspace": "b"}, {"workspace": None}])
 def test_keys_of_other_workspaces_are_not_imported(
-    file: list[Line], target: Place, values: Line
+    file: list[Line], target: Pipeline, values: Line
 ) -> None:
     created = "2024-03-01T00:00:00Z"
     key = {
@@ -291,7 +296,9 @@ def test_keys_of_other_workspaces_are_not_imported(
     importing.load(target.rt, sealed([*file, key]))
 
 
-def test_every_invalid_field_is_reported_in_one_sentence(file: list[Line], target: Place) -> None:
+def test_every_invalid_field_is_reported_in_one_sentence(
+    file: list[Line], target: Pipeline
+) -> None:
     """Every field of every kind of row, given what no service would write there. What the checks
     let pass is really stored."""
     if target.rt.storage.name == "memory":
@@ -334,14 +341,14 @@ def let_pass(record_format: RecordFormat, line: Line) -> bool:
     ],
 )
 def test_invalid_headers_are_refused(
-    file: list[Line], target: Place, header: Line, said: str
+    file: list[Line], target: Pipeline, header: Line, said: str
 ) -> None:
     with pytest.raises(UnreadableExport, match=said):
         importing.load(target.rt, sealed([{**file[0], **header}, *file[1:]]))
 
 
 @pytest.mark.parametrize("lacking", ["token_counter", "version", "format", "workspace", "vectors"])
-def test_incomplete_headers_are_refused(file: list[Line], target: Place, lacking: str) -> None:
+def test_incomplete_headers_are_refused(file: list[Line], target: Pipeline, lacking: str) -> None:
     with pytest.raises(UnreadableExport):
         importing.load(
             target.rt, sealed([{k: v for k, v in file[0].items() if k != lacking}, *file[1:]])
@@ -360,7 +367,9 @@ def test_incomplete_headers_are_refused(file: list[Line], target: Place, lacking
         b"null",
     ],
 )
-def test_lines_that_are_not_rows_are_refused(file: list[Line], target: Place, line: bytes) -> None:
+def test_lines_that_are_not_rows_are_refused(
+    file: list[Line], target: Pipeline, line: bytes
+) -> None:
     with pytest.raises(UnreadableExport, match="line 3 "):
         importing.load(target.rt, iter([*list(sealed(file))[:2], line]))
 
@@ -390,12 +399,12 @@ def test_a_decompression_bomb_is_read_in_part_only(
 def damaged(file: list[Line]) -> dict[str, list[bytes]]:
     """What may happen to a file on its way, by what is said of it."""
     data = list(sealed(file))
-    place = next(number for number, line in enumerate(data) if b"apples" in line)
+    pipeline = next(number for number, line in enumerate(data) if b"apples" in line)
     return {
         "do not match the checksum": [
-            *data[:place],
-            data[place].replace(b"apples", b"grapes"),
-            *data[place + 1 :],
+            *data[:pipeline],
+            data[pipeline].replace(b"apples", b"grapes"),
+            *data[pipeline + 1 :],
         ],
         "its last line is missing": data[:-1],
         "is not JSON": [*data[:-1], data[-1][:10]],
@@ -409,7 +418,7 @@ def damaged(file: list[Line]) -> dict[str, list[bytes]]:
 @pytest.mark.parametrize("standard", [False, True])
 def test_a_damaged_file_stores_nothing(
     file: list[Line],
-    target: Place,
+    target: Pipeline,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     packing: Callable[[bytes], bytes],
@@ -437,7 +446,7 @@ def test_a_damaged_file_stores_nothing(
     assert told(target, "w")[1:] == file[1:]
 
 
-def test_a_pipe_can_be_imported(file: list[Line], target: Place, tmp_path: Path) -> None:
+def test_a_pipe_can_be_imported(file: list[Line], target: Pipeline, tmp_path: Path) -> None:
     """A pipe by name, as shells make them."""
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(
@@ -454,8 +463,8 @@ def test_a_compressed_file_with_a_changed_byte_is_refused(tmp_path: Path) -> Non
     texts = [hashlib.sha256(bytes([number])).hexdigest().encode() + b"\n" for number in range(250)]
     path = Path(packed(tmp_path, texts))
     whole = path.read_bytes()
-    for place in range(HEADER_BYTES, len(whole), 7):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+    for pipeline in range(HEADER_BYTES, len(whole), 7):
+        path.write_bytes(whole[:pipeline] + bytes([whole[pipeline] ^ 0x55]) + whole[pipeline + 1 :])
         with (
             reading(str(path)) as data,
             pytest.raises(UnreadableExport, match="cut off or damaged"),

@@ -14,8 +14,8 @@ from memservice.pipeline.derive.attribution import attributed
 from memservice.services.sessions import MemberConfig
 from memservice.spi.llm import CompletionRequest
 from memservice.spi.reasoner import Statement
-from services.pipeline.conftest import Start
-from support.pipeline.place import Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.pipeline import Pipeline
 from support.reasoning.model import Reply, ScriptedModel
 
 TALK = (
@@ -61,10 +61,10 @@ def careless(request: CompletionRequest) -> Reply:
     return {"statements": heard + own}
 
 
-def with_model(start: Start) -> Place:
+def with_model(open_pipeline: OpenPipeline) -> Pipeline:
     model = ScriptedModel()
     model.say = careless
-    return start(
+    return open_pipeline(
         model,
         REASONER="auto",
         DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
@@ -72,24 +72,24 @@ def with_model(start: Start) -> Place:
     )
 
 
-def without_model(start: Start) -> Place:
-    return start(REASONER="extractive")
+def without_model(open_pipeline: OpenPipeline) -> Pipeline:
+    return open_pipeline(REASONER="extractive")
 
 
 @pytest.mark.parametrize("opened", [with_model, without_model], ids=["llm", "extractive"])
 def test_three_peers_who_speak_of_one_another(
-    start: Start, opened: Callable[[Start], Place]
+    open_pipeline: OpenPipeline, opened: Callable[[OpenPipeline], Pipeline]
 ) -> None:
-    place = opened(start)
-    place.join(
+    pipeline = opened(open_pipeline)
+    pipeline.join(
         "s", alice=MemberConfig(), bob=MemberConfig(observe_others=True), carol=MemberConfig()
     )
-    said = place.say("s", *TALK)
-    place.work()
-    assert place.tasks(state="failed") == place.tasks(state="pending") == []
+    said = pipeline.say("s", *TALK)
+    pipeline.work()
+    assert pipeline.tasks(state="failed") == pipeline.tasks(state="pending") == []
 
     for peer, words in OWN.items():
-        held = place.conclusions(peer)
+        held = pipeline.conclusions(peer)
         for word, number in words.items():
             (row,) = [row for row in held if word in row.content]
             assert row.message_keys == [said[number].key], "with the message that says it"
@@ -103,62 +103,64 @@ def test_three_peers_who_speak_of_one_another(
 
     # Bob observes the others and holds the same about them, in collections of his own; nobody else
     # holds anything about others.
-    assert sorted(place.texts("bob", "alice")) == sorted(place.texts("alice"))
-    assert sorted(place.texts("bob", "carol")) == sorted(place.texts("carol"))
+    assert sorted(pipeline.texts("bob", "alice")) == sorted(pipeline.texts("alice"))
+    assert sorted(pipeline.texts("bob", "carol")) == sorted(pipeline.texts("carol"))
     for observer, observed in (
         ("alice", "bob"),
         ("alice", "carol"),
         ("carol", "alice"),
         ("carol", "bob"),
     ):
-        assert place.texts(observer, observed) == []
+        assert pipeline.texts(observer, observed) == []
 
 
-def test_confirmed_statements_are_stored(start: Start) -> None:
-    place = with_model(start)
-    place.say("s", *TALK)
-    place.work()
-    assert "Bob keeps bees, in two hives." in place.texts("bob")
-    assert place.outcome("misattributed") >= 4
+def test_confirmed_statements_are_stored(open_pipeline: OpenPipeline) -> None:
+    pipeline = with_model(open_pipeline)
+    pipeline.say("s", *TALK)
+    pipeline.work()
+    assert "Bob keeps bees, in two hives." in pipeline.texts("bob")
+    assert pipeline.outcome("misattributed") >= 4
 
 
-def test_conclusions_record_their_model_and_prompt(start: Start) -> None:
-    place = with_model(start)
-    place.say("s", *TALK)
-    place.work()
-    for row in place.conclusions("alice"):
+def test_conclusions_record_their_model_and_prompt(open_pipeline: OpenPipeline) -> None:
+    pipeline = with_model(open_pipeline)
+    pipeline.say("s", *TALK)
+    pipeline.work()
+    for row in pipeline.conclusions("alice"):
         assert row.reasoner == "llm"
         assert row.model == "gpt-5.4-mini"
         assert str(row.internal["prompt"]).startswith("derive.")
 
 
-def test_echoes_are_not_passed_to_the_model(start: Start) -> None:
+def test_echoes_are_not_passed_to_the_model(open_pipeline: OpenPipeline) -> None:
     """An assistant that repeats facts about Alice is not their source, even if a model rephrases
     them."""
     model = ScriptedModel()
     model.say = careless
-    place = start(
+    pipeline = open_pipeline(
         model,
         REASONER="auto",
         DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
         DERIVER_FLUSH_ENABLED="true",
     )
-    place.say("s", ("alice", "I moved to Lisbon in March with two cats."), ("assistant", "Noted."))
-    place.work()
-    place.say(
+    pipeline.say(
+        "s", ("alice", "I moved to Lisbon in March with two cats."), ("assistant", "Noted.")
+    )
+    pipeline.work()
+    pipeline.say(
         "s",
         (
             "assistant",
             '"I moved to Lisbon in March with two cats." The weather service is down today.',
         ),
     )
-    place.work()
+    pipeline.work()
     shown = model.prompts()[-1]
     assert "The weather service is down today." in shown
     assert shown.count("two cats") == 1, "in alice's own message, as context"
 
 
-def test_a_choice_is_stored_with_the_message_of_the_peer(start: Start) -> None:
+def test_a_choice_is_stored_with_the_message_of_the_peer(open_pipeline: OpenPipeline) -> None:
     """From the prompt to the store: the model names the offer, and the choice is kept."""
     model = ScriptedModel()
 
@@ -175,20 +177,20 @@ def test_a_choice_is_stored_with_the_message_of_the_peer(start: Start) -> None:
         return {"statements": [statement]}
 
     model.say = say
-    place = start(
+    pipeline = open_pipeline(
         model,
         REASONER="auto",
         DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
         DERIVER_FLUSH_ENABLED="true",
     )
-    place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False))
-    said = place.say(
+    pipeline.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False))
+    said = pipeline.say(
         "s",
         ("bob", "We stayed at the Hotel Aurora. I suggest the Villa Rosa for you."),
         ("alice", "The second one sounds perfect, let's take that!"),
     )
-    place.work()
-    (row,) = place.conclusions("alice")
+    pipeline.work()
+    (row,) = pipeline.conclusions("alice")
     assert row.content == "alice wants to stay at the Villa Rosa."
     assert row.message_keys == [said[1].key]
 

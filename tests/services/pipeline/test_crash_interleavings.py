@@ -25,8 +25,8 @@ from memservice.testing.failpoints import AFTER, BEFORE, BEGIN
 from memservice.worker import retention
 from memservice.worker.polling import Worker
 from support.examples import examples
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import Clock, Place
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import Clock, Pipeline
 from support.processes.boundaries import held
 from support.stores.stores import sqlite_store_at
 
@@ -42,12 +42,12 @@ class End(BaseException):
     """The process ends here: nothing catches it."""
 
 
-class Mortal:
+class CrashingStorage:
     """A storage in one of whose writes the process ends."""
 
-    def __init__(self, inner: Storage, place: str, number: int) -> None:
+    def __init__(self, inner: Storage, point: str, number: int) -> None:
         self._inner = inner
-        self._place = place
+        self._point = point
         self._left = number
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
@@ -63,8 +63,8 @@ class Mortal:
         self._end_at(AFTER)
         return result
 
-    def _end_at(self, place: str) -> None:
-        if self._place == place and self._left <= 0:
+    def _end_at(self, point: str) -> None:
+        if self._point == point and self._left <= 0:
             raise End
 
     def read(self) -> AbstractContextManager[Transaction]:
@@ -84,7 +84,7 @@ STEPS = st.lists(SAYING | ENDING | STANDING, min_size=2, max_size=7).filter(
 )
 
 
-class World:
+class CrashingPipeline:
     def __init__(self, folder: Path, uri: str) -> None:
         loaded = load_settings(
             environ={
@@ -94,13 +94,13 @@ class World:
             },
             cwd=folder,
         )
-        self.reasoner = Scripted()
+        self.reasoner = ScriptedReasoner()
         self.clock = Clock()
         self.rt = open_runtime(
             loaded, plugins=load_plugins(loaded, extra=[self.reasoner]), clock=self.clock
         )
         self.rt.storage.migrate()
-        self.place = Place(self.rt, self.clock, self.reasoner)
+        self.pipeline = Pipeline(self.rt, self.clock, self.reasoner)
         self.said = 0
         self.ended = 0
 
@@ -110,23 +110,25 @@ class World:
             for n in range(self.said, self.said + number)
         ]
         self.said += number
-        self.place.say("s", *[(author, fact) for fact in facts])
+        self.pipeline.say("s", *[(author, fact) for fact in facts])
 
     def work(self) -> None:
         """A worker that was just started, and to which nothing happens."""
         retention.free_abandoned(self.rt)
         Worker(self.rt).run_until_idle(60)
 
-    def end(self, place: str, number: int) -> None:
+    def end(self, point: str, number: int) -> None:
         """A worker that ends in one of its writes."""
-        whole = self.rt.storage
-        self.rt.storage = Mortal(whole, place, number)  # the rest of a storage it hands on
+        undisturbed = self.rt.storage
+        self.rt.storage = CrashingStorage(
+            undisturbed, point, number
+        )  # the rest of a storage it hands on
         try:
             self.work()
         except End:
             self.ended += 1
         finally:
-            self.rt.storage = whole
+            self.rt.storage = undisturbed
 
     def stand_still(self) -> None:
         """A worker that stands still past its lease, in the middle of a call, while another does
@@ -158,7 +160,7 @@ class World:
         worker was there, ended or not.
         """
         self.work()
-        orders = {author: self.place.texts(author) for author in AUTHORS}
+        orders = {author: self.pipeline.texts(author) for author in AUTHORS}
         found = held(self.rt)
         return {
             **found,
@@ -169,15 +171,15 @@ class World:
 
 def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step]) -> int:
     """Asserts that the ends made no difference; returns how many there were."""
-    world, whole = World(folder, uri), World(folder, whole_uri)
+    crashing, undisturbed = CrashingPipeline(folder, uri), CrashingPipeline(folder, whole_uri)
     try:
-        world.follow(steps)
-        whole.follow([step for step in steps if step[0] == SAY])
-        assert world.found() == whole.found()
-        return world.ended
+        crashing.follow(steps)
+        undisturbed.follow([step for step in steps if step[0] == SAY])
+        assert crashing.found() == undisturbed.found()
+        return crashing.ended
     finally:
-        world.rt.close()
-        whole.rt.close()
+        crashing.rt.close()
+        undisturbed.rt.close()
 
 
 @pytest.mark.slow
@@ -218,11 +220,11 @@ def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_sqlite(
     )
 
 
-@pytest.mark.parametrize("place", [BEGIN, BEFORE, AFTER])
-def test_a_worker_really_ends_at_each_of_its_writes(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("point", [BEGIN, BEFORE, AFTER])
+def test_a_worker_really_ends_at_each_of_its_writes(tmp_path: Path, point: str) -> None:
     ends = [
         same_as_without(
-            tmp_path, "memory://", "memory://", [(SAY, "alice", 3), (END, place, number)]
+            tmp_path, "memory://", "memory://", [(SAY, "alice", 3), (END, point, number)]
         )
         for number in range(1, 5)
     ]

@@ -7,44 +7,48 @@ from datetime import datetime
 from memservice.domain import tokens
 from memservice.services.sessions import MemberConfig
 from memservice.telemetry.events import Event, RepresentationCompleted, SummaryCreated
-from services.pipeline.conftest import Start
-from support.pipeline.place import Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.pipeline import Pipeline
 from support.reasoning.model import SCRIPTED, ScriptedModel
 
 MODEL = {key: value for key, value in SCRIPTED.items() if key.startswith(("DERIVER", "SUMMARY"))}
 
 
 def listening(
-    start: Start, *replies: object, **settings: str
-) -> tuple[Place, ScriptedModel, list[Event]]:
+    open_pipeline: OpenPipeline, *replies: object, **settings: str
+) -> tuple[Pipeline, ScriptedModel, list[Event]]:
     model = ScriptedModel(*replies)  # type: ignore[arg-type]
-    place = start(model, REASONER="auto", **MODEL, **settings)
+    pipeline = open_pipeline(model, REASONER="auto", **MODEL, **settings)
     told: list[Event] = []
 
     def hear(event: Event, at: datetime) -> None:
         told.append(event)
 
-    place.rt.events.on_event(hear)
-    return place, model, told
+    pipeline.rt.events.on_event(hear)
+    return pipeline, model, told
 
 
-def test_a_batch_emits_an_event(start: Start) -> None:
+def test_a_batch_emits_an_event(open_pipeline: OpenPipeline) -> None:
     found = [
         {"content": "Alice lives in Oslo.", "messages": [1]},
         {"content": "alice lives in Oslo. ", "messages": [1]},
         {"content": "Alice keeps bees.", "messages": [2]},
         {"content": "Alice hates boats.", "messages": [9]},
     ]
-    place, model, told = listening(start, {"statements": found}, DERIVER_FLUSH_ENABLED="true")
-    place.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False, observe_others=True))
-    said = place.say(
+    pipeline, model, told = listening(
+        open_pipeline, {"statements": found}, DERIVER_FLUSH_ENABLED="true"
+    )
+    pipeline.join(
+        "s", alice=MemberConfig(), bob=MemberConfig(observe_me=False, observe_others=True)
+    )
+    said = pipeline.say(
         "s",
         ("bob", "Where do you live?"),
         ("alice", "In Oslo."),
         ("bob", "Alone?"),
         ("alice", "No, I keep bees."),
     )
-    place.work()
+    pipeline.work()
     (event,) = [event for event in told if isinstance(event, RepresentationCompleted)]
     own, others = [said[1], said[3]], [said[0], said[2]]
     shown = {
@@ -80,31 +84,31 @@ def test_a_batch_emits_an_event(start: Start) -> None:
     assert 0 < event.llm_call_ms <= event.total_duration_ms
 
 
-def test_duplicates_are_counted(start: Start) -> None:
+def test_duplicates_are_counted(open_pipeline: OpenPipeline) -> None:
     found = {"statements": [{"content": "Alice lives in Oslo.", "messages": [1]}]}
-    place, _, told = listening(
-        start, found, found, DERIVER_FLUSH_ENABLED="true", PEER_CARD_REFRESH="false"
+    pipeline, _, told = listening(
+        open_pipeline, found, found, DERIVER_FLUSH_ENABLED="true", PEER_CARD_REFRESH="false"
     )
     for _ in range(2):
-        place.say("s", ("alice", "I live in Oslo."))
-        place.work()
+        pipeline.say("s", ("alice", "I live in Oslo."))
+        pipeline.work()
     events = [event for event in told if isinstance(event, RepresentationCompleted)]
     assert [
         (event.explicit_conclusion_count, event.exact_dup_existing_count) for event in events
     ] == [(1, 0), (0, 1)]
 
 
-def test_a_failed_batch_emits_no_event(start: Start) -> None:
-    place, _, told = listening(start, ValueError("no"), DERIVER_FLUSH_ENABLED="true")
-    place.say("s", ("alice", "I live in Oslo."))
-    place.work()
+def test_a_failed_batch_emits_no_event(open_pipeline: OpenPipeline) -> None:
+    pipeline, _, told = listening(open_pipeline, ValueError("no"), DERIVER_FLUSH_ENABLED="true")
+    pipeline.say("s", ("alice", "I live in Oslo."))
+    pipeline.work()
     assert [event for event in told if isinstance(event, RepresentationCompleted)] == []
 
 
-def test_a_summary_emits_an_event(start: Start) -> None:
-    place, model, told = listening(start, "They spoke of Oslo.", DERIVER_ENABLED="false")
-    said = place.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
-    place.work()
+def test_a_summary_emits_an_event(open_pipeline: OpenPipeline) -> None:
+    pipeline, model, told = listening(open_pipeline, "They spoke of Oslo.", DERIVER_ENABLED="false")
+    said = pipeline.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
+    pipeline.work()
     (event,) = [event for event in told if isinstance(event, SummaryCreated)]
     assert (event.workspace_name, event.session_name, event.summary_type) == ("w", "s", "short")
     assert (event.message_id, event.message_count, event.message_seq_in_session) == (
@@ -121,9 +125,9 @@ def test_a_summary_emits_an_event(start: Start) -> None:
     )
 
 
-def test_a_blank_summary_is_neither_stored_nor_reported(start: Start) -> None:
-    place, _, told = listening(start, " \n", DERIVER_ENABLED="false")
-    place.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
-    place.work()
-    assert place.summaries("s") == {}
+def test_a_blank_summary_is_neither_stored_nor_reported(open_pipeline: OpenPipeline) -> None:
+    pipeline, _, told = listening(open_pipeline, " \n", DERIVER_ENABLED="false")
+    pipeline.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
+    pipeline.work()
+    assert pipeline.summaries("s") == {}
     assert [event for event in told if isinstance(event, SummaryCreated)] == []

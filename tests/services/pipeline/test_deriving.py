@@ -18,44 +18,44 @@ from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 
 
-def test_a_message_becomes_a_conclusion_with_its_source(place: Place) -> None:
-    (message,) = place.say("s", ("alice", "I live in Oslo."))
-    place.clock.advance(seconds=3)
-    place.work()
-    (found,) = place.conclusions("alice")
+def test_a_message_becomes_a_conclusion_with_its_source(pipeline: Pipeline) -> None:
+    (message,) = pipeline.say("s", ("alice", "I live in Oslo."))
+    pipeline.clock.advance(seconds=3)
+    pipeline.work()
+    (found,) = pipeline.conclusions("alice")
     assert found.content == "I live in Oslo."
     assert (found.level, found.session, found.times_derived) == ("explicit", "s", 1)
     assert found.message_keys == [message.key]
-    assert (found.said_at, found.created_at) == (message.created_at, place.clock())
+    assert (found.said_at, found.created_at) == (message.created_at, pipeline.clock())
     assert (found.reasoner, found.model) == ("scripted", "scripted-1")
 
 
-def test_the_default_reasoner_derives_from_end_to_end(start: Start) -> None:
-    place = start(REASONER="extractive")
-    place.say(
+def test_the_default_reasoner_derives_from_end_to_end(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(REASONER="extractive")
+    pipeline.say(
         "s",
         ("alice", "Hello! I moved to Lisbon in March. How are you?"),
         ("bob", "Alice plays the violin."),
     )
-    place.work()
-    assert place.texts("alice") == ["I moved to Lisbon in March."]
-    assert place.texts("bob") == ["Alice plays the violin."], (
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I moved to Lisbon in March."]
+    assert pipeline.texts("bob") == ["Alice plays the violin."], (
         "what Bob says of Alice is Bob's statement"
     )
-    assert place.texts("alice", "bob") == []
+    assert pipeline.texts("alice", "bob") == []
 
 
-def test_derived_conclusions_are_searchable(place: Place) -> None:
-    place.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
-    place.work()
+def test_derived_conclusions_are_searchable(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
+    pipeline.work()
     found = conclusions.query(
-        place.rt,
+        pipeline.rt,
         PRINCIPAL,
         WORKSPACE,
         "bees",
@@ -65,28 +65,28 @@ def test_derived_conclusions_are_searchable(place: Place) -> None:
     assert [conclusion.content for conclusion in found] == ["I keep bees on the roof."]
 
 
-def test_a_task_that_derives_nothing_has_an_outcome(start: Start) -> None:
-    place = start(REASONER="extractive")
-    place.say("s", ("alice", "ok thanks"))
-    place.work()
-    (task,) = place.tasks()
+def test_a_task_that_derives_nothing_has_an_outcome(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(REASONER="extractive")
+    pipeline.say("s", ("alice", "ok thanks"))
+    pipeline.work()
+    (task,) = pipeline.tasks()
     assert task.state == "done"
     assert task.finished_at is not None
     assert (task.outcome["statements"], task.outcome["stored"]) == (0, 0)
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         assert tx.rows.count(Collection) == 0
 
 
-def test_the_reasoner_gets_context_and_new_messages(place: Place) -> None:
-    place.say(
+def test_the_reasoner_gets_context_and_new_messages(pipeline: Pipeline) -> None:
+    pipeline.say(
         "s",
         ("bob", "Where do you live?"),
         ("alice", "In Oslo."),
         ("bob", "I see."),
         ("alice", "Since May."),
     )
-    place.work()
-    (request,) = [request for request in place.reasoner.requests if request.observed == "alice"]
+    pipeline.work()
+    (request,) = [request for request in pipeline.reasoner.requests if request.observed == "alice"]
     seen = [(message.author, message.content, message.new) for message in request.messages]
     assert seen == [
         ("bob", "Where do you live?", False),
@@ -96,34 +96,34 @@ def test_the_reasoner_gets_context_and_new_messages(place: Place) -> None:
     ]
 
 
-def test_the_reasoner_gets_display_names(place: Place) -> None:
-    peers.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "u-17", {"name": "Alice"}, None)
-    place.say("s", ("u-17", "I live in Oslo."), ("bob", "Good."))
-    place.work()
-    (request,) = [request for request in place.reasoner.requests if request.observed == "u-17"]
+def test_the_reasoner_gets_display_names(pipeline: Pipeline) -> None:
+    peers.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, "u-17", {"name": "Alice"}, None)
+    pipeline.say("s", ("u-17", "I live in Oslo."), ("bob", "Good."))
+    pipeline.work()
+    (request,) = [request for request in pipeline.reasoner.requests if request.observed == "u-17"]
     assert request.names == {"u-17": "Alice"}
 
 
 def test_messages_are_derived_in_order_however_they_are_batched(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(derive, "MAX_BATCH", 3)
     for number in range(8):
-        place.say("s", ("alice", f"Fact number {number}."))
-    place.work()
-    assert place.reasoner.said() == [
+        pipeline.say("s", ("alice", f"Fact number {number}."))
+    pipeline.work()
+    assert pipeline.reasoner.said() == [
         [f"Fact number {n}." for n in batch] for batch in ((0, 1, 2), (3, 4, 5), (6, 7))
     ]
-    assert place.texts("alice") == [f"Fact number {n}." for n in range(8)]
+    assert pipeline.texts("alice") == [f"Fact number {n}." for n in range(8)]
 
 
-def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
-    place = start(
-        reasoner=Scripted(Capability.COSTLY),
+def test_a_costly_reasoner_gets_batches_of_bounded_tokens(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(
+        reasoner=ScriptedReasoner(Capability.COSTLY),
         DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40",
         DERIVER_FLUSH_ENABLED="true",
     )
-    said = place.say(
+    said = pipeline.say(
         "s",
         *[
             ("alice", f"Fact number {number} is about a lighthouse in the north.")
@@ -131,89 +131,91 @@ def test_a_costly_reasoner_gets_batches_of_bounded_tokens(start: Start) -> None:
         ],
     )
     each = said[0].tokens
-    place.work()
-    sizes = [len(batch) for batch in place.reasoner.said()]
+    pipeline.work()
+    sizes = [len(batch) for batch in pipeline.reasoner.said()]
     assert sum(sizes) == 7
     assert all(size == 40 // each for size in sizes[:-1])
 
 
-def test_one_long_message_is_derived_whatever_the_bound(start: Start) -> None:
-    place = start(
-        reasoner=Scripted(Capability.COSTLY),
+def test_one_long_message_is_derived_whatever_the_bound(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(
+        reasoner=ScriptedReasoner(Capability.COSTLY),
         DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="1",
         DERIVER_FLUSH_ENABLED="true",
     )
-    place.say(
+    pipeline.say(
         "s", ("alice", "A message with many more tokens than one."), ("alice", "And another one.")
     )
-    place.work()
-    assert [len(batch) for batch in place.reasoner.said()] == [1, 1]
+    pipeline.work()
+    assert [len(batch) for batch in pipeline.reasoner.said()] == [1, 1]
 
 
-def test_observers_get_the_same_conclusions_in_their_own_collections(place: Place) -> None:
-    place.join("s", bob=MemberConfig(observe_others=True), carol=MemberConfig())
-    place.say("s", ("alice", "I live in Oslo."))
-    place.work()
-    assert place.texts("alice") == place.texts("bob", "alice") == ["I live in Oslo."]
-    assert place.texts("carol", "alice") == []
-    assert place.conclusions("alice")[0].uid != place.conclusions("bob", "alice")[0].uid
-    assert (place.counted("alice"), place.counted("bob", "alice")) == (1, 1)
-    assert len(place.reasoner.requests) == 1, "the reasoner is asked once, whoever observes"
+def test_observers_get_the_same_conclusions_in_their_own_collections(pipeline: Pipeline) -> None:
+    pipeline.join("s", bob=MemberConfig(observe_others=True), carol=MemberConfig())
+    pipeline.say("s", ("alice", "I live in Oslo."))
+    pipeline.work()
+    assert pipeline.texts("alice") == pipeline.texts("bob", "alice") == ["I live in Oslo."]
+    assert pipeline.texts("carol", "alice") == []
+    assert pipeline.conclusions("alice")[0].uid != pipeline.conclusions("bob", "alice")[0].uid
+    assert (pipeline.counted("alice"), pipeline.counted("bob", "alice")) == (1, 1)
+    assert len(pipeline.reasoner.requests) == 1, "the reasoner is asked once, whoever observes"
 
 
-def test_a_member_that_left_no_longer_observes(place: Place) -> None:
-    place.join("s", bob=MemberConfig(observe_others=True))
-    sessions.remove_peers(place.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
-    place.say("s", ("alice", "I live in Oslo."))
-    place.work()
-    assert place.texts("alice") == ["I live in Oslo."]
-    assert place.texts("bob", "alice") == []
+def test_a_member_that_left_no_longer_observes(pipeline: Pipeline) -> None:
+    pipeline.join("s", bob=MemberConfig(observe_others=True))
+    sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
+    pipeline.say("s", ("alice", "I live in Oslo."))
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I live in Oslo."]
+    assert pipeline.texts("bob", "alice") == []
 
 
-def test_a_deleted_conclusion_is_neither_counted_nor_indexed(place: Place) -> None:
-    place.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
-    place.work()
-    gone = next(row for row in place.conclusions("alice") if "bees" in row.content)
-    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, gone.uid)
-    place.work()
-    assert place.counted("alice") == 1
-    with place.rt.storage.read() as tx:
-        found = place.rt.storage.text.search(
+def test_a_deleted_conclusion_is_neither_counted_nor_indexed(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
+    pipeline.work()
+    gone = next(row for row in pipeline.conclusions("alice") if "bees" in row.content)
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, gone.uid)
+    pipeline.work()
+    assert pipeline.counted("alice") == 1
+    with pipeline.rt.storage.read() as tx:
+        found = pipeline.rt.storage.text.search(
             tx, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING
         )
-    assert [hit.key for hit in found.hits] == [row.key for row in place.conclusions("alice")]
+    assert [hit.key for hit in found.hits] == [row.key for row in pipeline.conclusions("alice")]
 
 
-def test_a_speaker_that_observes_others_gets_its_own_statements_once(place: Place) -> None:
-    place.join("s", alice=MemberConfig(observe_others=True), bob=MemberConfig(observe_others=True))
-    place.say("s", ("alice", "I keep bees."))
-    place.work()
+def test_a_speaker_that_observes_others_gets_its_own_statements_once(pipeline: Pipeline) -> None:
+    pipeline.join(
+        "s", alice=MemberConfig(observe_others=True), bob=MemberConfig(observe_others=True)
+    )
+    pipeline.say("s", ("alice", "I keep bees."))
+    pipeline.work()
     for observer in ("alice", "bob"):
         assert [
-            (row.content, row.times_derived) for row in place.conclusions(observer, "alice")
+            (row.content, row.times_derived) for row in pipeline.conclusions(observer, "alice")
         ] == [("I keep bees.", 1)]
-    assert (place.outcome("stored"), place.outcome("reinforced")) == (2, 0)
+    assert (pipeline.outcome("stored"), pipeline.outcome("reinforced")) == (2, 0)
 
 
-def test_the_observers_are_those_at_the_time_of_the_message(place: Place) -> None:
-    place.join("s", bob=MemberConfig(observe_others=True))
-    place.say("s", ("alice", "I live in Oslo."))
+def test_the_observers_are_those_at_the_time_of_the_message(pipeline: Pipeline) -> None:
+    pipeline.join("s", bob=MemberConfig(observe_others=True))
+    pipeline.say("s", ("alice", "I live in Oslo."))
     sessions.set_peer_config(
-        place.rt, PRINCIPAL, WORKSPACE, "s", "bob", MemberConfig(observe_others=False)
+        pipeline.rt, PRINCIPAL, WORKSPACE, "s", "bob", MemberConfig(observe_others=False)
     )
-    place.say("s", ("alice", "I work at night."))
-    place.work()
-    assert place.texts("alice") == ["I live in Oslo.", "I work at night."]
-    assert place.texts("bob", "alice") == ["I live in Oslo."]
+    pipeline.say("s", ("alice", "I work at night."))
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I live in Oslo.", "I work at night."]
+    assert pipeline.texts("bob", "alice") == ["I live in Oslo."]
 
 
-def test_an_observer_that_speaks_is_observed_as_well(place: Place) -> None:
-    place.join("s", bob=MemberConfig(observe_others=True), alice=MemberConfig())
-    place.say("s", ("bob", "I teach physics."), ("alice", "I sing in a choir."))
-    place.work()
-    assert place.texts("bob") == ["I teach physics."]
-    assert place.texts("bob", "alice") == ["I sing in a choir."]
-    assert place.texts("alice", "bob") == []
+def test_an_observer_that_speaks_is_observed_as_well(pipeline: Pipeline) -> None:
+    pipeline.join("s", bob=MemberConfig(observe_others=True), alice=MemberConfig())
+    pipeline.say("s", ("bob", "I teach physics."), ("alice", "I sing in a choir."))
+    pipeline.work()
+    assert pipeline.texts("bob") == ["I teach physics."]
+    assert pipeline.texts("bob", "alice") == ["I sing in a choir."]
+    assert pipeline.texts("alice", "bob") == []
 
 
 @pytest.mark.parametrize(
@@ -227,15 +229,15 @@ def test_an_observer_that_speaks_is_observed_as_well(place: Place) -> None:
     ],
 )
 def test_observe_me_of_the_session_overrides_that_of_the_peer(
-    place: Place, peer: bool | None, member: bool | None, derived: bool
+    pipeline: Pipeline, peer: bool | None, member: bool | None, derived: bool
 ) -> None:
     if peer is not None:
-        peers.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "alice", None, {"observe_me": peer})
-    place.join("s", alice=MemberConfig(observe_me=member))
-    place.say("s", ("alice", "I live in Oslo."))
-    assert len(place.tasks()) == derived
-    place.work()
-    assert place.texts("alice") == (["I live in Oslo."] if derived else [])
+        peers.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, "alice", None, {"observe_me": peer})
+    pipeline.join("s", alice=MemberConfig(observe_me=member))
+    pipeline.say("s", ("alice", "I live in Oslo."))
+    assert len(pipeline.tasks()) == derived
+    pipeline.work()
+    assert pipeline.texts("alice") == (["I live in Oslo."] if derived else [])
 
 
 OFF = {"reasoning": {"enabled": False}}
@@ -257,147 +259,149 @@ ON = {"reasoning": {"enabled": True}}
     ],
 )
 def test_deriving_is_switched_at_four_levels(
-    start: Start,
+    open_pipeline: OpenPipeline,
     workspace: dict[str, Any] | None,
     session: dict[str, Any] | None,
     message: dict[str, Any] | None,
     setting: str | None,
     derived: bool,
 ) -> None:
-    place = start(**({} if setting is None else {"DERIVER_ENABLED": setting}))
-    workspaces.get_or_create(place.rt, PRINCIPAL, WORKSPACE, None, workspace)
+    pipeline = open_pipeline(**({} if setting is None else {"DERIVER_ENABLED": setting}))
+    workspaces.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, None, workspace)
     sessions.get_or_create(
-        place.rt, PRINCIPAL, WORKSPACE, "s", SessionFields(configuration=session)
+        pipeline.rt, PRINCIPAL, WORKSPACE, "s", SessionFields(configuration=session)
     )
-    place.say("s", *[("alice", f"Fact {n}.") for n in range(20)], configuration=message)
-    assert len(place.tasks()) == (20 if derived else 0)
-    assert len(place.tasks(kinds.SUMMARY)) == 1, "summaries do not depend on it"
+    pipeline.say("s", *[("alice", f"Fact {n}.") for n in range(20)], configuration=message)
+    assert len(pipeline.tasks()) == (20 if derived else 0)
+    assert len(pipeline.tasks(kinds.SUMMARY)) == 1, "summaries do not depend on it"
 
 
-def test_instructions_are_those_at_the_time_of_the_message(place: Place) -> None:
+def test_instructions_are_those_at_the_time_of_the_message(pipeline: Pipeline) -> None:
     def instruct(text: str) -> None:
         workspaces.update(
-            place.rt, PRINCIPAL, WORKSPACE, None, {"reasoning": {"custom_instructions": text}}
+            pipeline.rt, PRINCIPAL, WORKSPACE, None, {"reasoning": {"custom_instructions": text}}
         )
 
     instruct("Only food.")
-    place.say("s", ("alice", "I like plums."), ("alice", "I like pears."))
+    pipeline.say("s", ("alice", "I like plums."), ("alice", "I like pears."))
     instruct("Only travel.")
-    place.say("s", ("alice", "I went to Rome."))
-    place.work()
-    assert [request.instructions for request in place.reasoner.requests] == [
+    pipeline.say("s", ("alice", "I went to Rome."))
+    pipeline.work()
+    assert [request.instructions for request in pipeline.reasoner.requests] == [
         "Only food.",
         "Only travel.",
     ]
-    assert place.reasoner.said() == [["I like plums.", "I like pears."], ["I went to Rome."]]
+    assert pipeline.reasoner.said() == [["I like plums.", "I like pears."], ["I went to Rome."]]
 
 
 def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(
-    place: Place,
+    pipeline: Pipeline,
 ) -> None:
-    said = place.say(
+    said = pipeline.say(
         "s", ("alice", "I like tea."), ("alice", "I own a boat."), ("alice", "  i LIKE tea.  ")
     )
-    place.work()
-    assert place.texts("alice") == ["I like tea.", "I own a boat."]
-    assert [c.times_derived for c in place.conclusions("alice")] == [2, 1]
-    assert place.conclusions("alice")[0].message_keys == [said[0].key, said[2].key]
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I like tea.", "I own a boat."]
+    assert [c.times_derived for c in pipeline.conclusions("alice")] == [2, 1]
+    assert pipeline.conclusions("alice")[0].message_keys == [said[0].key, said[2].key]
 
 
-def test_a_repeated_statement_reinforces_its_conclusion(place: Place) -> None:
+def test_a_repeated_statement_reinforces_its_conclusion(pipeline: Pipeline) -> None:
     for times in (1, 2, 3):
-        place.say("s", ("alice", "I like tea."))
-        place.work()
-        (found,) = place.conclusions("alice")
+        pipeline.say("s", ("alice", "I like tea."))
+        pipeline.work()
+        (found,) = pipeline.conclusions("alice")
         assert found.times_derived == times
-    assert place.counted("alice") == 1
-    assert place.outcome("reinforced") == 2
+    assert pipeline.counted("alice") == 1
+    assert pipeline.outcome("reinforced") == 2
 
 
-def test_the_same_statement_in_another_session_is_another_conclusion(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.say("t", ("alice", "I like tea."))
-    place.work()
-    assert [(c.session, c.times_derived) for c in place.conclusions("alice")] == [
+def test_the_same_statement_in_another_session_is_another_conclusion(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.say("t", ("alice", "I like tea."))
+    pipeline.work()
+    assert [(c.session, c.times_derived) for c in pipeline.conclusions("alice")] == [
         ("s", 1),
         ("t", 1),
     ]
 
 
-def test_a_deleted_conclusion_is_not_reinforced_but_derived_anew(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    (first,) = place.conclusions("alice")
-    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, first.uid)
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    (second,) = place.conclusions("alice")
+def test_a_deleted_conclusion_is_not_reinforced_but_derived_anew(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    (first,) = pipeline.conclusions("alice")
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, first.uid)
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    (second,) = pipeline.conclusions("alice")
     assert second.uid != first.uid
     assert second.times_derived == 1
 
 
-def test_the_count_of_a_collection_is_right_after_each_change(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
-    place.work()
-    assert place.counted("alice") == 2
+def test_the_count_of_a_collection_is_right_after_each_change(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    pipeline.work()
+    assert pipeline.counted("alice") == 2
     draft = ConclusionDraft("Alice is tall.", "alice", "alice")
-    stored = conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [draft, draft])
-    assert place.counted("alice") == 4
-    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, stored[0].uid)
-    assert place.counted("alice") == 3
-    with place.rt.storage.read() as tx:
+    stored = conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [draft, draft])
+    assert pipeline.counted("alice") == 4
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, stored[0].uid)
+    assert pipeline.counted("alice") == 3
+    with pipeline.rt.storage.read() as tx:
         assert tx.conclusions.count(stored[0].workspace_key) == 3
-    assert DELETED not in {c.state for c in place.conclusions("alice")}
+    assert DELETED not in {c.state for c in pipeline.conclusions("alice")}
 
 
-def erase(place: Place, session: int) -> None:
+def erase(pipeline: Pipeline, session: int) -> None:
     """Begin to."""
-    place.rt.storage.write(lambda tx: tx.rows.change(Session, equals(key=session), state=DELETING))
+    pipeline.rt.storage.write(
+        lambda tx: tx.rows.change(Session, equals(key=session), state=DELETING)
+    )
 
 
-def test_a_session_that_is_being_erased_is_not_derived_from(place: Place) -> None:
-    (message,) = place.say("s", ("alice", "I like tea."))
-    erase(place, message.session_key)
-    place.work()
-    assert place.texts("alice") == []
-    assert place.reasoner.requests == []
-    (task,) = place.tasks()
+def test_a_session_that_is_being_erased_is_not_derived_from(pipeline: Pipeline) -> None:
+    (message,) = pipeline.say("s", ("alice", "I like tea."))
+    erase(pipeline, message.session_key)
+    pipeline.work()
+    assert pipeline.texts("alice") == []
+    assert pipeline.reasoner.requests == []
+    (task,) = pipeline.tasks()
     assert task.state == "done"
     assert task.outcome["skipped"]
 
 
-def test_a_session_deleted_while_the_reasoner_works_gets_no_conclusions(place: Place) -> None:
-    (message,) = place.say("s", ("alice", "I like tea."))
+def test_a_session_deleted_while_the_reasoner_works_gets_no_conclusions(pipeline: Pipeline) -> None:
+    (message,) = pipeline.say("s", ("alice", "I like tea."))
 
     def vanish(request: object) -> None:
-        erase(place, message.session_key)
+        erase(pipeline, message.session_key)
 
-    place.reasoner.act = vanish
-    place.work()
-    assert place.texts("alice") == []
-    (task,) = place.tasks()
+    pipeline.reasoner.act = vanish
+    pipeline.work()
+    assert pipeline.texts("alice") == []
+    (task,) = pipeline.tasks()
     assert (task.state, task.attempts) == ("done", 0)
     assert task.outcome["skipped"]
 
 
 @pytest.mark.parametrize("sizes", [[1] * 7, [7], [3, 4], [1, 5, 1]], ids=str)
 def test_repeated_statements_count_the_same_alone_and_in_batches(
-    place: Place, sizes: list[int]
+    pipeline: Pipeline, sizes: list[int]
 ) -> None:
     for size in sizes:
-        place.say("s", *[("alice", "I keep bees.")] * size, ("bob", "I see."))
-        place.work()
-    assert [(row.content, row.times_derived) for row in place.conclusions("alice")] == [
+        pipeline.say("s", *[("alice", "I keep bees.")] * size, ("bob", "I see."))
+        pipeline.work()
+    assert [(row.content, row.times_derived) for row in pipeline.conclusions("alice")] == [
         ("I keep bees.", 7)
     ]
 
 
-def test_a_statement_repeated_in_one_message_counts_once(place: Place) -> None:
-    place.say(
+def test_a_statement_repeated_in_one_message_counts_once(pipeline: Pipeline) -> None:
+    pipeline.say(
         "s",
         ("alice", "I keep bees.\nI keep bees."),
         ("bob", "I see."),
         ("alice", "I keep bees.\nI keep bees."),
     )
-    place.work()
-    assert [row.times_derived for row in place.conclusions("alice")] == [2]
+    pipeline.work()
+    assert [row.times_derived for row in pipeline.conclusions("alice")] == [2]

@@ -24,16 +24,16 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.llm import ModelFailure
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Statement, Superseded
 from memservice.worker import retention
-from services.pipeline.conftest import Start
-from support.pipeline.fakes import Lengths, Scripted
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.fakes import LengthEmbedder, ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 Plan = Callable[[Sequence[Known]], Consolidated]
 MANY = 30
 FLUSH = {"DERIVER_FLUSH_ENABLED": "true"}
 
 
-class Dreamer(Scripted):
+class Dreamer(ScriptedReasoner):
     """A model whose dreams a test decides."""
 
     def __init__(self) -> None:
@@ -46,26 +46,26 @@ class Dreamer(Scripted):
         return self.plan(request.known)
 
 
-class Night:
-    def __init__(self, place: Place, model: Dreamer) -> None:
-        self.place, self.model = place, model
-        self.rt = place.rt
+class DreamingMemory:
+    def __init__(self, pipeline: Pipeline, model: Dreamer) -> None:
+        self.pipeline, self.model = pipeline, model
+        self.rt = pipeline.rt
 
     def tell(self, *texts: str) -> None:
         for text in texts:
-            self.place.clock.advance(minutes=1)
-            self.place.say("s", ("alice", text))
-            self.place.work()
+            self.pipeline.clock.advance(minutes=1)
+            self.pipeline.say("s", ("alice", text))
+            self.pipeline.work()
 
     def dream(self, plan: Plan) -> Task:
         self.model.plan = plan
         request = DreamRequest("alice", dreams.OMNI)
         assert dreams.schedule(self.rt, PRINCIPAL, WORKSPACE, request)
-        self.place.work()
-        return self.place.tasks(kinds.DREAM)[-1]
+        self.pipeline.work()
+        return self.pipeline.tasks(kinds.DREAM)[-1]
 
     def live(self) -> set[str]:
-        return set(self.place.texts("alice"))
+        return set(self.pipeline.texts("alice"))
 
     def found(self, text: str) -> list[str]:
         """What search finds, which shows that the indexes follow."""
@@ -75,9 +75,9 @@ class Night:
 
 
 @pytest.fixture
-def night(start: Start) -> Night:
+def memory(open_pipeline: OpenPipeline) -> DreamingMemory:
     model = Dreamer()
-    return Night(start(reasoner=model, **FLUSH), model)
+    return DreamingMemory(open_pipeline(reasoner=model, **FLUSH), model)
 
 
 def uid(known: Sequence[Known], text: str) -> str:
@@ -102,52 +102,58 @@ def merging(number: int) -> Plan:
     )
 
 
-def show(night: Night, task: Task) -> dream_changes.Dream:
-    return dream_changes.show(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+def show(memory: DreamingMemory, task: Task) -> dream_changes.Dream:
+    return dream_changes.show(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
 
 
 class TestBounds:
-    def test_a_dream_that_would_supersede_everything_is_held(self, night: Night) -> None:
-        night.tell(*(f"I like tea number {n}." for n in range(MANY)))
-        task = night.dream(dropping_all)
-        assert (len(night.live()), task.state) == (MANY, "held")
+    def test_a_dream_that_would_supersede_everything_is_held(self, memory: DreamingMemory) -> None:
+        memory.tell(*(f"I like tea number {n}." for n in range(MANY)))
+        task = memory.dream(dropping_all)
+        assert (len(memory.live()), task.state) == (MANY, "held")
         assert task.outcome["held"] == ("it supersedes 30 of 30 conclusions; at most 6 are allowed")
 
     @pytest.mark.parametrize(("number", "state"), [(6, "done"), (7, "held")])
-    def test_a_fifth_may_be_superseded(self, night: Night, number: int, state: str) -> None:
-        night.tell(*(f"I like tea number {n}." for n in range(MANY)))
-        assert night.dream(merging(number)).state == state
-        assert len(night.live()) == (MANY - number if state == "done" else MANY)
+    def test_a_fifth_may_be_superseded(
+        self, memory: DreamingMemory, number: int, state: str
+    ) -> None:
+        memory.tell(*(f"I like tea number {n}." for n in range(MANY)))
+        assert memory.dream(merging(number)).state == state
+        assert len(memory.live()) == (MANY - number if state == "done" else MANY)
 
     @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
-    def test_five_may_always_be_superseded(self, night: Night, number: int, state: str) -> None:
-        night.tell(*(f"I like tea number {n}." for n in range(8)))
-        assert night.dream(merging(number)).state == state
+    def test_five_may_always_be_superseded(
+        self, memory: DreamingMemory, number: int, state: str
+    ) -> None:
+        memory.tell(*(f"I like tea number {n}." for n in range(8)))
+        assert memory.dream(merging(number)).state == state
 
     @pytest.mark.parametrize(("number", "state"), [(2, "done"), (3, "held")])
     def test_two_may_be_withdrawn_without_a_successor(
-        self, night: Night, number: int, state: str
+        self, memory: DreamingMemory, number: int, state: str
     ) -> None:
         texts = [f"I like tea number {n}." for n in range(MANY)]
-        night.tell(*texts)
-        assert night.dream(dropping(*texts[:number])).state == state
+        memory.tell(*texts)
+        assert memory.dream(dropping(*texts[:number])).state == state
 
-    def test_a_reasoner_without_a_model_is_not_bounded(self, start: Start) -> None:
+    def test_a_reasoner_without_a_model_is_not_bounded(self, open_pipeline: OpenPipeline) -> None:
         model = Dreamer()
         model.capabilities = frozenset()
-        night = Night(start(reasoner=model), model)
-        night.tell(*(f"I like tea number {n}." for n in range(8)))
-        assert night.dream(merging(7)).state == "done"
+        memory = DreamingMemory(open_pipeline(reasoner=model), model)
+        memory.tell(*(f"I like tea number {n}." for n in range(8)))
+        assert memory.dream(merging(7)).state == "done"
 
     @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
     def test_what_new_conclusions_replace_counts(
-        self, start: Start, number: int, state: str
+        self, open_pipeline: OpenPipeline, number: int, state: str
     ) -> None:
         """A new conclusion that says the same in more words supersedes the old one by itself."""
-        model, embedder = Dreamer(), Lengths("lengths-1", Capability.SEMANTIC)
+        model, embedder = Dreamer(), LengthEmbedder("lengths-1", Capability.SEMANTIC)
         embedder.duplicate_distance = 0.05
-        night = Night(start(embedder, reasoner=model, EMBEDDER="lengths", **FLUSH), model)
-        night.tell("I like food.")
+        memory = DreamingMemory(
+            open_pipeline(embedder, reasoner=model, EMBEDDER="lengths", **FLUSH), model
+        )
+        memory.tell("I like food.")
         texts = [f"Food {n} is {'very ' * 2**n}good" for n in range(6)]
 
         def drawing(texts: Sequence[str]) -> Plan:
@@ -157,58 +163,62 @@ class TestBounds:
 
             return plan
 
-        night.dream(drawing(texts))
-        assert len(night.live()) == 7
+        memory.dream(drawing(texts))
+        assert len(memory.live()) == 7
         fuller = [f"{text} to eat" for text in texts[:number]]
-        task = night.dream(drawing(fuller))
+        task = memory.dream(drawing(fuller))
         assert task.state == state, task.outcome
-        assert len(night.live()) == 7
-        assert night.live().issuperset(fuller) == (state == "done")
+        assert len(memory.live()) == 7
+        assert memory.live().issuperset(fuller) == (state == "done")
 
 
 class TestRules:
-    def test_an_older_statement_does_not_replace_a_newer_one(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.")
-        task = night.dream(
+    def test_an_older_statement_does_not_replace_a_newer_one(self, memory: DreamingMemory) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.")
+        task = memory.dream(
             lambda known: Consolidated(superseded=[Superseded(known[1].uid, known[0].uid, "no")])
         )
-        assert night.live() == {"I live in Rome.", "I live in Oslo."}
+        assert memory.live() == {"I live in Rome.", "I live in Oslo."}
         assert task.outcome["kept_as_newer"] == 1
 
-    def test_a_successor_of_an_explicit_conclusion_shares_a_word(self, night: Night) -> None:
-        night.tell("I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died.")
+    def test_a_successor_of_an_explicit_conclusion_shares_a_word(
+        self, memory: DreamingMemory
+    ) -> None:
+        memory.tell("I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died.")
         old, car, died = "I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died."
-        task = night.dream(
+        task = memory.dream(
             lambda known: Consolidated(
                 superseded=[Superseded(uid(known, old), uid(known, car), "no")]
             )
         )
-        assert (len(night.live()), task.outcome["kept_as_unrelated"]) == (3, 1)
-        night.dream(
+        assert (len(memory.live()), task.outcome["kept_as_unrelated"]) == (3, 1)
+        memory.dream(
             lambda known: Consolidated(
                 superseded=[Superseded(uid(known, old), uid(known, died), "newer")]
             )
         )
-        assert night.live() == {car, died}
+        assert memory.live() == {car, died}
 
-    def test_a_conclusion_of_a_caller_needs_a_successor(self, night: Night) -> None:
-        night.tell("I sing.")
+    def test_a_conclusion_of_a_caller_needs_a_successor(self, memory: DreamingMemory) -> None:
+        memory.tell("I sing.")
         draft = ConclusionDraft("Alice has an allergy to nuts.", "alice", "alice")
-        conclusions.create(night.rt, PRINCIPAL, WORKSPACE, [draft])
-        task = night.dream(dropping("Alice has an allergy to nuts.", "I sing."))
-        assert night.live() == {"Alice has an allergy to nuts."}
+        conclusions.create(memory.rt, PRINCIPAL, WORKSPACE, [draft])
+        task = memory.dream(dropping("Alice has an allergy to nuts.", "I sing."))
+        assert memory.live() == {"Alice has an allergy to nuts."}
         assert task.outcome["kept_as_stored_by_caller"] == 1
 
-    def test_a_conclusion_derived_three_times_needs_a_successor(self, night: Night) -> None:
-        night.tell("I sing.", "I sing.", "I sing.", "I dance.", "I dance.")
-        task = night.dream(dropping("I sing.", "I dance."))
-        assert night.live() == {"I sing."}
+    def test_a_conclusion_derived_three_times_needs_a_successor(
+        self, memory: DreamingMemory
+    ) -> None:
+        memory.tell("I sing.", "I sing.", "I sing.", "I dance.", "I dance.")
+        task = memory.dream(dropping("I sing.", "I dance."))
+        assert memory.live() == {"I sing."}
         assert task.outcome["kept_as_confirmed"] == 1
 
 
 class TestReview:
-    def held(self, night: Night) -> Task:
-        night.tell(*(f"I like tea number {n}." for n in range(8)))
+    def held(self, memory: DreamingMemory) -> Task:
+        memory.tell(*(f"I like tea number {n}." for n in range(8)))
 
         def plan(known: Sequence[Known]) -> Consolidated:
             made = Statement("Alice likes tea.", (), "deductive", (known[0].uid, known[1].uid))
@@ -217,170 +227,170 @@ class TestReview:
             newest = replace_sources(made, known[-1].uid)
             return Consolidated([newest], steps, ["ATTRIBUTE: Likes tea"])
 
-        return night.dream(plan)
+        return memory.dream(plan)
 
-    def test_a_proposal_is_shown_with_its_texts(self, night: Night) -> None:
-        task = self.held(night)
-        dream = show(night, task)
+    def test_a_proposal_is_shown_with_its_texts(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
+        dream = show(memory, task)
         assert (dream.state, dream.created, dream.superseded) == ("held", 1, 6)
         assert dream.reason == "it supersedes 6 of 8 conclusions; at most 5 are allowed"
         assert [change.action for change in dream.changes] == ["create"] + ["supersede"] * 6
         assert dream.changes[1].content == "I like tea number 0."
         assert dream.changes[1].successor == "Alice likes tea."
-        page = dream_changes.page(night.rt, PRINCIPAL, WORKSPACE, Paging())
+        page = dream_changes.page(memory.rt, PRINCIPAL, WORKSPACE, Paging())
         assert [(item.uid, item.state, item.changes) for item in page.items] == [
             (task.uid, "held", ())
         ]
 
-    def test_an_applied_proposal_is_stored_without_a_call(self, night: Night) -> None:
-        task = self.held(night)
-        called = night.model.dreams
-        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        night.place.work()
-        assert night.model.dreams == called
-        assert night.live() == {
+    def test_an_applied_proposal_is_stored_without_a_call(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
+        called = memory.model.dreams
+        dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        memory.pipeline.work()
+        assert memory.model.dreams == called
+        assert memory.live() == {
             "Alice likes tea.",
             "I like tea number 6.",
             "I like tea number 7.",
         }
-        assert show(night, task).state == "done"
-        assert dream_changes.PROPOSAL not in night.place.tasks(kinds.DREAM)[-1].payload
+        assert show(memory, task).state == "done"
+        assert dream_changes.PROPOSAL not in memory.pipeline.tasks(kinds.DREAM)[-1].payload
 
-    def test_a_discarded_proposal_leaves_no_text(self, night: Night) -> None:
-        task = self.held(night)
-        dream_changes.discard(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        assert len(night.live()) == 8
-        assert show(night, task).state == "discarded"
-        assert "Alice likes tea." not in str(night.place.tasks(kinds.DREAM)[-1])
+    def test_a_discarded_proposal_leaves_no_text(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
+        dream_changes.discard(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        assert len(memory.live()) == 8
+        assert show(memory, task).state == "discarded"
+        assert "Alice likes tea." not in str(memory.pipeline.tasks(kinds.DREAM)[-1])
         for command in (dream_changes.discard, dream_changes.apply, dream_changes.undo):
             with pytest.raises(Conflict):
-                command(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+                command(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
 
-    def test_a_newer_proposal_replaces_the_older_one(self, night: Night) -> None:
-        older, newer = self.held(night), night.dream(dropping_all)
-        assert [show(night, task).state for task in (older, newer)] == ["discarded", "held"]
+    def test_a_newer_proposal_replaces_the_older_one(self, memory: DreamingMemory) -> None:
+        older, newer = self.held(memory), memory.dream(dropping_all)
+        assert [show(memory, task).state for task in (older, newer)] == ["discarded", "held"]
 
-    def test_doctor_and_the_failures_show_it(self, night: Night) -> None:
-        task = self.held(night)
-        (check,) = [check for check in doctor.look(night.rt) if check.name == "dreams"]
+    def test_doctor_and_the_failures_show_it(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
+        (check,) = [check for check in doctor.look(memory.rt) if check.name == "dreams"]
         assert (check.state, check.found.split()[0]) == (doctor.DEGRADED, "1")
-        (job,) = jobs.failures(night.rt, PRINCIPAL, WORKSPACE, Paging()).items
+        (job,) = jobs.failures(memory.rt, PRINCIPAL, WORKSPACE, Paging()).items
         assert (job.task.uid, job.task.state) == (task.uid, "held")
 
-    def test_a_proposal_is_erased_with_its_source_session(self, night: Night) -> None:
-        task = self.held(night)
-        deletion.delete_session(night.rt, PRINCIPAL, WORKSPACE, "s")
-        night.place.work()
-        assert show(night, task).state == "discarded"
+    def test_a_proposal_is_erased_with_its_source_session(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
+        deletion.delete_session(memory.rt, PRINCIPAL, WORKSPACE, "s")
+        memory.pipeline.work()
+        assert show(memory, task).state == "discarded"
 
     def test_an_applied_proposal_is_stored_although_dreams_are_switched_off(
-        self, night: Night
+        self, memory: DreamingMemory
     ) -> None:
-        task = self.held(night)
-        workspaces.update(night.rt, PRINCIPAL, WORKSPACE, None, {"dream": {"enabled": False}})
-        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        night.place.work()
-        assert "Alice likes tea." in night.live()
-        assert "skipped" not in show_task(night, task).outcome
+        task = self.held(memory)
+        workspaces.update(memory.rt, PRINCIPAL, WORKSPACE, None, {"dream": {"enabled": False}})
+        dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        memory.pipeline.work()
+        assert "Alice likes tea." in memory.live()
+        assert "skipped" not in show_task(memory, task).outcome
 
     @pytest.mark.parametrize("command", [dream_changes.apply, dream_changes.discard])
     def test_of_two_decisions_at_the_same_time_one_is_a_conflict(
-        self, night: Night, monkeypatch: pytest.MonkeyPatch, command: Callable[..., None]
+        self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch, command: Callable[..., None]
     ) -> None:
-        task = self.held(night)
-        dream_changes.discard(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        task = self.held(memory)
+        dream_changes.discard(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         monkeypatch.setattr(dream_changes, "_require_held", lambda *given: task)  # read before it
         with pytest.raises(Conflict, match="not held"):
-            command(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        night.place.work()
-        assert show(night, task).state == "discarded"
-        assert len(night.live()) == 8
+            command(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        memory.pipeline.work()
+        assert show(memory, task).state == "discarded"
+        assert len(memory.live()) == 8
 
     @pytest.mark.parametrize("is_applied", [False, True])
     def test_a_proposal_is_erased_with_its_source_conclusion(
-        self, night: Night, is_applied: bool
+        self, memory: DreamingMemory, is_applied: bool
     ) -> None:
-        task = self.held(night)
+        task = self.held(memory)
         if is_applied:
-            dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+            dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         (source, *_) = task.payload[dream_changes.PROPOSAL]["reads"]
-        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, source)
-        assert "Alice likes tea." not in str(show_task(night, task))
-        night.place.work()
-        assert show(night, task).state == "discarded"
-        assert len(night.live()) == 7
+        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, source)
+        assert "Alice likes tea." not in str(show_task(memory, task))
+        memory.pipeline.work()
+        assert show(memory, task).state == "discarded"
+        assert len(memory.live()) == 7
 
     def test_an_applied_proposal_waits_for_no_model(
-        self, night: Night, monkeypatch: pytest.MonkeyPatch
+        self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The model is unavailable, and the budget is used up."""
-        task = self.held(night)
-        night.model.capabilities = frozenset({Capability.COSTLY, Capability.REMOTE})
+        task = self.held(memory)
+        memory.model.capabilities = frozenset({Capability.COSTLY, Capability.REMOTE})
         failure = ModelFailure("status 500", retryable=True, status=500, retry_after=600)
-        assert model_breaker.open_(night.rt, "reasoner scripted", failure, task) is not None
-        tomorrow = night.place.clock() + timedelta(days=1)
+        assert model_breaker.open_(memory.rt, "reasoner scripted", failure, task) is not None
+        tomorrow = memory.pipeline.clock() + timedelta(days=1)
         monkeypatch.setattr(budget, "paused_until", lambda rt, key: tomorrow)
-        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        night.place.work()
-        assert show(night, task).state == "done"
-        assert "Alice likes tea." in night.live()
+        dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        memory.pipeline.work()
+        assert show(memory, task).state == "done"
+        assert "Alice likes tea." in memory.live()
 
     def test_a_skipped_proposal_leaves_no_text(
-        self, night: Night, monkeypatch: pytest.MonkeyPatch
+        self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        task = self.held(night)
-        dream_changes.apply(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        task = self.held(memory)
+        dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         monkeypatch.setattr(handler, "_read", lambda *given, **more: "no conclusions are stored")
-        night.place.work()
-        assert show_task(night, task).outcome == {"skipped": "no conclusions are stored"}
-        assert "Alice likes tea." not in str(show_task(night, task))
+        memory.pipeline.work()
+        assert show_task(memory, task).outcome == {"skipped": "no conclusions are stored"}
+        assert "Alice likes tea." not in str(show_task(memory, task))
 
     def test_a_proposal_that_is_not_reviewed_is_erased_like_other_dreams(
-        self, night: Night
+        self, memory: DreamingMemory
     ) -> None:
-        task = self.held(night)
+        task = self.held(memory)
         for days, tasks in ((2, 1), (31, 0)):
-            night.place.clock.advance(days=days)
+            memory.pipeline.clock.advance(days=days)
             for _ in range(days * 24):
-                retention.sweep(night.rt)
-                night.place.clock.advance(seconds=61)
-            assert len(night.place.tasks(kinds.DREAM, uid=task.uid)) == tasks
+                retention.sweep(memory.rt)
+                memory.pipeline.clock.advance(seconds=61)
+            assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == tasks
 
     def test_its_card_goes_with_any_conclusion_that_the_model_could_read(
-        self, night: Night
+        self, memory: DreamingMemory
     ) -> None:
-        task = self.held(night)
-        other = show(night, task).changes
-        with night.rt.storage.read() as tx:
+        task = self.held(memory)
+        other = show(memory, task).changes
+        with memory.rt.storage.read() as tx:
             (last,) = tx.rows.page(Conclusion, equals(content="I like tea number 6."))
         assert last.uid not in {change.conclusion_id for change in other}
-        assert show(night, task).card is not None
-        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, last.uid)
-        dream = show(night, task)
+        assert show(memory, task).card is not None
+        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, last.uid)
+        dream = show(memory, task)
         assert (dream.state, dream.card, dream.created) == ("held", None, 1)
-        assert "Likes tea" not in str(show_task(night, task))
+        assert "Likes tea" not in str(show_task(memory, task))
 
-    def test_its_card_stays_if_a_newer_conclusion_is_deleted(self, night: Night) -> None:
-        task = self.held(night)
-        night.tell("I like coffee.")
-        with night.rt.storage.read() as tx:
+    def test_its_card_stays_if_a_newer_conclusion_is_deleted(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
+        memory.tell("I like coffee.")
+        with memory.rt.storage.read() as tx:
             (newer,) = tx.rows.page(Conclusion, equals(content="I like coffee."))
-        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, newer.uid)
-        assert show(night, task).card is not None
+        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, newer.uid)
+        assert show(memory, task).card is not None
 
-    def test_another_workspace_has_no_such_dream(self, night: Night) -> None:
-        task = self.held(night)
+    def test_another_workspace_has_no_such_dream(self, memory: DreamingMemory) -> None:
+        task = self.held(memory)
         for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
             with pytest.raises(NotFound):
-                command(night.rt, PRINCIPAL, "other", task.uid)
+                command(memory.rt, PRINCIPAL, "other", task.uid)
         with pytest.raises(NotFound):
             dream_changes.show(
-                night.rt, PRINCIPAL, WORKSPACE, night.place.tasks(kinds.REPRESENTATION)[0].uid
+                memory.rt, PRINCIPAL, WORKSPACE, memory.pipeline.tasks(kinds.REPRESENTATION)[0].uid
             )
 
 
-def show_task(night: Night, task: Task) -> Task:
-    (row,) = [row for row in night.place.tasks(kinds.DREAM) if row.uid == task.uid]
+def show_task(memory: DreamingMemory, task: Task) -> Task:
+    (row,) = [row for row in memory.pipeline.tasks(kinds.DREAM) if row.uid == task.uid]
     return row
 
 
@@ -389,10 +399,10 @@ def replace_sources(statement: Statement, *uids: str) -> Statement:
 
 
 class TestUndo:
-    def test_rows_indexes_counts_and_card_are_as_before(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
-        cards.put(night.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Name: Alice"])
-        before = (night.live(), night.place.counted("alice"))
+    def test_rows_indexes_counts_and_card_are_as_before(self, memory: DreamingMemory) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
+        cards.put(memory.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Name: Alice"])
+        before = (memory.live(), memory.pipeline.counted("alice"))
 
         def plan(known: Sequence[Known]) -> Consolidated:
             oslo = uid(known, "I live in Oslo.")
@@ -403,136 +413,140 @@ class TestUndo:
             ]
             return Consolidated([made], steps, ["Name: Alice", "ATTRIBUTE: Lives in Oslo"])
 
-        task = night.dream(plan)
-        assert night.live() == {"I live in Oslo.", "Alice moved to Oslo."}
-        assert "I like tea." not in night.found("tea")
-        assert cards.get(night.rt, PRINCIPAL, WORKSPACE, "alice") == [
+        task = memory.dream(plan)
+        assert memory.live() == {"I live in Oslo.", "Alice moved to Oslo."}
+        assert "I like tea." not in memory.found("tea")
+        assert cards.get(memory.rt, PRINCIPAL, WORKSPACE, "alice") == [
             "Name: Alice",
             "ATTRIBUTE: Lives in Oslo",
         ]
-        dream = show(night, task)
+        dream = show(memory, task)
         assert {(change.action, change.content) for change in dream.changes} == {
             ("create", "Alice moved to Oslo."),
             ("supersede", "I live in Rome."),
             ("supersede", "I like tea."),
         }
-        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
-        night.place.work()
+        undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        memory.pipeline.work()
         assert undone == dream_changes.Undone(2, 1, 0, card_restored=True)
-        assert (night.live(), night.place.counted("alice")) == before
-        assert "I like tea." in night.found("tea")
-        assert "Alice moved to Oslo." not in night.found("moved to Oslo")
-        assert cards.get(night.rt, PRINCIPAL, WORKSPACE, "alice") == ["Name: Alice"]
-        assert show(night, task).state == "undone"
+        assert (memory.live(), memory.pipeline.counted("alice")) == before
+        assert "I like tea." in memory.found("tea")
+        assert "Alice moved to Oslo." not in memory.found("moved to Oslo")
+        assert cards.get(memory.rt, PRINCIPAL, WORKSPACE, "alice") == ["Name: Alice"]
+        assert show(memory, task).state == "undone"
         with pytest.raises(Conflict):
-            dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+            dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
 
-    def test_later_changes_are_not_undone(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.")
+    def test_later_changes_are_not_undone(self, memory: DreamingMemory) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.")
 
         def plan(known: Sequence[Known]) -> Consolidated:
             made = Statement("Alice moved to Oslo.", (), "deductive", (known[1].uid,))
             return Consolidated([made], [Superseded(known[0].uid, known[1].uid, "moved")])
 
-        first = night.dream(plan)
-        assert "Alice moved to Oslo." in night.live()
-        with night.rt.storage.read() as tx:
+        first = memory.dream(plan)
+        assert "Alice moved to Oslo." in memory.live()
+        with memory.rt.storage.read() as tx:
             (made,) = tx.rows.page(Conclusion, equals(content="Alice moved to Oslo."))
-        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, made.uid)
-        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, first.uid)
+        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, made.uid)
+        undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, first.uid)
         assert (undone.restored, undone.removed, undone.kept) == (1, 0, 1)
 
-    def test_recorded_card_lines_go_with_any_conclusion_of_the_pair(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
+    def test_recorded_card_lines_go_with_any_conclusion_of_the_pair(
+        self, memory: DreamingMemory
+    ) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
 
         def plan(known: Sequence[Known]) -> Consolidated:
             oslo = uid(known, "I live in Oslo.")
             steps = [Superseded(uid(known, "I live in Rome."), oslo, "moved")]
             return Consolidated([], steps, ["ATTRIBUTE: Likes tea"])
 
-        task = night.dream(plan)
-        assert show(night, task).card is not None
-        (tea,) = [row for row in night.place.conclusions("alice") if "tea" in row.content]
-        conclusions.delete(night.rt, PRINCIPAL, WORKSPACE, tea.uid)
-        assert show(night, task).card is None
-        assert "Likes tea" not in str(show_task(night, task))
-        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+        task = memory.dream(plan)
+        assert show(memory, task).card is not None
+        (tea,) = [row for row in memory.pipeline.conclusions("alice") if "tea" in row.content]
+        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, tea.uid)
+        assert show(memory, task).card is None
+        assert "Likes tea" not in str(show_task(memory, task))
+        undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         assert (undone.restored, undone.card_restored) == (1, False)
 
-    def test_finished_dreams_are_kept_longer_than_other_tasks(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.")
-        task = night.dream(dropping("I live in Rome."))
+    def test_finished_dreams_are_kept_longer_than_other_tasks(self, memory: DreamingMemory) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.")
+        task = memory.dream(dropping("I live in Rome."))
         for days, kept in ((2, 1), (31, 0)):
-            night.place.clock.advance(days=days)
+            memory.pipeline.clock.advance(days=days)
             for _ in range(days * 24):
-                retention.sweep(night.rt)
-                night.place.clock.advance(seconds=61)
-            assert len(night.place.tasks(kinds.DREAM, uid=task.uid)) == kept
-            assert night.place.tasks(kinds.REPRESENTATION) == []
+                retention.sweep(memory.rt)
+                memory.pipeline.clock.advance(seconds=61)
+            assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == kept
+            assert memory.pipeline.tasks(kinds.REPRESENTATION) == []
 
 
 class TestTwins:
     """A conclusion that is restored after the same was stated again."""
 
-    def again(self, night: Night, session: str = "s") -> tuple[Task, str]:
-        night.tell("I like tea.", "I sing.")
-        task = night.dream(dropping("I like tea."))
-        night.place.clock.advance(minutes=1)
-        night.place.say(session, ("alice", "I like tea."))
-        night.place.work()
-        (change,) = show(night, task).changes
+    def again(self, memory: DreamingMemory, session: str = "s") -> tuple[Task, str]:
+        memory.tell("I like tea.", "I sing.")
+        task = memory.dream(dropping("I like tea."))
+        memory.pipeline.clock.advance(minutes=1)
+        memory.pipeline.say(session, ("alice", "I like tea."))
+        memory.pipeline.work()
+        (change,) = show(memory, task).changes
         assert change.conclusion_id is not None
         return task, change.conclusion_id
 
     @pytest.mark.parametrize("session", ["s", "another"])
-    def test_restore_answers_with_the_live_one(self, night: Night, session: str) -> None:
-        _, old = self.again(night, session)
-        before = night.place.conclusions("alice")
-        restored = dream_changes.restore(night.rt, PRINCIPAL, WORKSPACE, old)
+    def test_restore_answers_with_the_live_one(self, memory: DreamingMemory, session: str) -> None:
+        _, old = self.again(memory, session)
+        before = memory.pipeline.conclusions("alice")
+        restored = dream_changes.restore(memory.rt, PRINCIPAL, WORKSPACE, old)
         assert (restored.content, restored.state) == ("I like tea.", "live")
         assert restored.uid != old
-        assert night.place.conclusions("alice") == before
-        assert night.place.counted("alice") == len(before)
-        with night.rt.storage.read() as tx:
+        assert memory.pipeline.conclusions("alice") == before
+        assert memory.pipeline.counted("alice") == len(before)
+        with memory.rt.storage.read() as tx:
             (row,) = tx.rows.page(Conclusion, equals(uid=old))
         assert (row.state, row.superseded_by) == ("superseded", restored.key)
 
-    def test_undo_leaves_it_superseded(self, night: Night) -> None:
-        task, _ = self.again(night)
-        undone = dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid)
+    def test_undo_leaves_it_superseded(self, memory: DreamingMemory) -> None:
+        task, _ = self.again(memory)
+        undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         assert (undone.restored, undone.kept) == (0, 1)
-        assert sorted(night.place.texts("alice")) == ["I like tea.", "I sing."]
+        assert sorted(memory.pipeline.texts("alice")) == ["I like tea.", "I sing."]
 
-    def test_undo_takes_back_the_merge_of_equal_ones(self, night: Night) -> None:
+    def test_undo_takes_back_the_merge_of_equal_ones(self, memory: DreamingMemory) -> None:
         """Of two sessions: they were held side by side before the dream."""
-        night.tell("I like tea.")
-        night.place.say("another", ("alice", "I like tea."))
-        night.place.work()
-        assert night.place.texts("alice") == ["I like tea."] * 2
-        task = night.dream(
+        memory.tell("I like tea.")
+        memory.pipeline.say("another", ("alice", "I like tea."))
+        memory.pipeline.work()
+        assert memory.pipeline.texts("alice") == ["I like tea."] * 2
+        task = memory.dream(
             lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "same")])
         )
-        assert night.place.texts("alice") == ["I like tea."]
-        assert dream_changes.undo(night.rt, PRINCIPAL, WORKSPACE, task.uid).restored == 1
-        assert night.place.texts("alice") == ["I like tea."] * 2
+        assert memory.pipeline.texts("alice") == ["I like tea."]
+        assert dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid).restored == 1
+        assert memory.pipeline.texts("alice") == ["I like tea."] * 2
 
-    def test_the_deletion_of_the_live_ones_session_brings_it_back(self, night: Night) -> None:
-        _, old = self.again(night, "another")
-        dream_changes.restore(night.rt, PRINCIPAL, WORKSPACE, old)
-        deletion.delete_session(night.rt, PRINCIPAL, WORKSPACE, "another")
-        night.place.work()
-        assert {row.uid for row in night.place.conclusions("alice") if "tea" in row.content} == {
-            old
-        }
+    def test_the_deletion_of_the_live_ones_session_brings_it_back(
+        self, memory: DreamingMemory
+    ) -> None:
+        _, old = self.again(memory, "another")
+        dream_changes.restore(memory.rt, PRINCIPAL, WORKSPACE, old)
+        deletion.delete_session(memory.rt, PRINCIPAL, WORKSPACE, "another")
+        memory.pipeline.work()
+        assert {
+            row.uid for row in memory.pipeline.conclusions("alice") if "tea" in row.content
+        } == {old}
 
 
 class TestOverHttp:
-    def test_a_superseded_conclusion_can_be_deleted(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.")
-        night.dream(
+    def test_a_superseded_conclusion_can_be_deleted(self, memory: DreamingMemory) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.")
+        memory.dream(
             lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "old")])
         )
-        http = create_app(runtime=night.rt).test_client()
+        http = create_app(runtime=memory.rt).test_client()
         at = f"/v3/workspaces/{WORKSPACE}/conclusions"
 
         def rows() -> list[dict[str, Any]]:
@@ -543,15 +557,15 @@ class TestOverHttp:
         assert http.delete(f"{at}/{old}").status_code == 204
         assert http.delete(f"{at}/{old}").status_code == 404
         assert [row["content"] for row in rows()] == ["I live in Oslo."]
-        assert night.place.counted("alice") == 1
-        assert "I live in Oslo." in night.found("Oslo")
+        assert memory.pipeline.counted("alice") == 1
+        assert "I live in Oslo." in memory.found("Oslo")
 
-    def test_list_show_undo_and_restore(self, night: Night) -> None:
-        night.tell("I live in Rome.", "I live in Oslo.")
-        task = night.dream(
+    def test_list_show_undo_and_restore(self, memory: DreamingMemory) -> None:
+        memory.tell("I live in Rome.", "I live in Oslo.")
+        task = memory.dream(
             lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "old")])
         )
-        http = create_app(runtime=night.rt).test_client()
+        http = create_app(runtime=memory.rt).test_client()
         at = f"/v3/workspaces/{WORKSPACE}"
 
         def do(method: str, path: str, status: int = 200) -> Any:
@@ -571,8 +585,8 @@ class TestOverHttp:
         assert len(do("POST", "/conclusions/list")["items"]) == 1
         old = change["conclusion_id"]
         assert do("POST", f"/conclusions/{old}/restore")["content"] == "I live in Rome."
-        assert night.live() == {"I live in Rome.", "I live in Oslo."}
-        assert night.place.counted("alice") == 2
+        assert memory.live() == {"I live in Rome.", "I live in Oslo."}
+        assert memory.pipeline.counted("alice") == 2
         do("POST", f"/conclusions/{old}/restore")
         do("POST", "/conclusions/unknown/restore", 404)
         assert do("POST", f"/dreams/{task.uid}/undo")["kept"] == 1

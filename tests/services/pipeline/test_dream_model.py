@@ -26,8 +26,8 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
 from memservice.worker.polling import Worker
-from support.pipeline.fakes import Lengths, Scripted
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
+from support.pipeline.fakes import LengthEmbedder, ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Clock, Pipeline
 from support.reasoning.model import SCRIPTED, ScriptedModel, calling
 from support.stores.stores import sqlite_store_at
 
@@ -37,62 +37,64 @@ if TYPE_CHECKING:
 DONE = "DONE"
 
 
-class Night:
+class DreamingMemory:
     """A store whose dreams a scripted model dreams; what is said is derived sentence by sentence by
     a scripted reasoner."""
 
-    def __init__(self, place: Place, model: ScriptedModel) -> None:
-        self.place, self.model = place, model
+    def __init__(self, pipeline: Pipeline, model: ScriptedModel) -> None:
+        self.pipeline, self.model = pipeline, model
         model.contents = lambda: {
             row.uid: row.content for row in self.rows(observer="alice").values()
         }
         self.events: list[tuple[str, dict[str, Any]]] = []
-        place.rt.events.on_event(lambda event, at: self.events.append((event.TYPE, event.data())))
+        pipeline.rt.events.on_event(
+            lambda event, at: self.events.append((event.TYPE, event.data()))
+        )
 
     def tell(self, *contents: str, peer: str = "alice", session: str = "s") -> None:
         for content in contents:
-            self.place.clock.advance(minutes=1)
-            self.place.say(session, (peer, content))
-            self.place.work()
+            self.pipeline.clock.advance(minutes=1)
+            self.pipeline.say(session, (peer, content))
+            self.pipeline.work()
 
     def dream(self, *replies: Any, kind: dreams.Kind = dreams.OMNI, **fields: Any) -> Task:
         self.model.replies = list(replies)
         assert dreams.schedule(
-            self.place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", kind, **fields)
+            self.pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", kind, **fields)
         )
-        self.place.work()
+        self.pipeline.work()
         assert self.model.replies == []
-        return self.place.tasks(kinds.DREAM)[-1]
+        return self.pipeline.tasks(kinds.DREAM)[-1]
 
     def rows(self, **values: Any) -> dict[str, Conclusion]:
-        with self.place.rt.storage.read() as tx:
+        with self.pipeline.rt.storage.read() as tx:
             return {row.content: row for row in tx.rows.page(Conclusion, equals(**values))}
 
     def uid(self, content: str) -> str:
         return self.rows(observer="alice")[content].uid
 
     def card(self) -> list[str] | None:
-        return cards.get(self.place.rt, PRINCIPAL, WORKSPACE, "alice")
+        return cards.get(self.pipeline.rt, PRINCIPAL, WORKSPACE, "alice")
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [data for name, data in self.events if name == kind]
 
     def collection(self) -> Collection:
-        with self.place.rt.storage.read() as tx:
+        with self.pipeline.rt.storage.read() as tx:
             (found,) = tx.rows.page(Collection, equals(observer="alice", observed="alice"))
         return found
 
 
-Start = Callable[..., Night]
+OpenPipeline = Callable[..., DreamingMemory]
 
 
 @pytest.fixture
-def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
+def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipeline]:
     """What is said is derived by a reasoner of the test's own; dreams are dreamt by `llm` over the
     scripted model."""
     opened: list[Runtime] = []
 
-    def open_night(*plugins: object, **settings: str) -> Night:
+    def open_night(*plugins: object, **settings: str) -> DreamingMemory:
         uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "n.db")
         given = {
             "DB_CONNECTION_URI": uri,
@@ -102,7 +104,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
             **settings,
         }
         loaded = load_settings(environ=given, cwd=tmp_path)
-        model, scripted, clock = ScriptedModel(), Scripted(), Clock()
+        model, scripted, clock = ScriptedModel(), ScriptedReasoner(), Clock()
         runtime = open_runtime(
             loaded, plugins=load_plugins(loaded, extra=[model, scripted, *plugins]), clock=clock
         )
@@ -111,7 +113,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
         }
         opened.append(runtime)
         runtime.storage.migrate()
-        return Night(Place(runtime, clock, scripted), model)
+        return DreamingMemory(Pipeline(runtime, clock, scripted), model)
 
     yield open_night
     for runtime in opened:
@@ -119,8 +121,8 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def night(start: Start) -> Night:
-    return start()
+def memory(open_pipeline: OpenPipeline) -> DreamingMemory:
+    return open_pipeline()
 
 
 def create(*items: dict[str, Any]) -> Completion:
@@ -151,15 +153,15 @@ class TestGoldScenario:
     )
 
     @pytest.fixture
-    def night(self, start: Start) -> Night:
-        night = start()
-        night.tell(*self.SAID)
-        night.tell("Alice lives in Rome.", peer="bob", session="t")
-        return night
+    def memory(self, open_pipeline: OpenPipeline) -> DreamingMemory:
+        memory = open_pipeline()
+        memory.tell(*self.SAID)
+        memory.tell("Alice lives in Rome.", peer="bob", session="t")
+        return memory
 
-    def run(self, night: Night) -> Task:
-        uid = night.uid
-        return night.dream(
+    def run(self, memory: DreamingMemory) -> Task:
+        uid = memory.uid
+        return memory.dream(
             calling(
                 supersede(uid("Alice lives in Rome."), uid("Alice moved to Berlin."), "moved"),
                 supersede(
@@ -205,12 +207,12 @@ class TestGoldScenario:
             session="s",
         )
 
-    def test_has_links_provenance_and_unchanged_other_rows(self, night: Night) -> None:
-        before = night.rows(observer="alice")
-        others = night.rows(observer="bob")
+    def test_has_links_provenance_and_unchanged_other_rows(self, memory: DreamingMemory) -> None:
+        before = memory.rows(observer="alice")
+        others = memory.rows(observer="bob")
         messages = {content: row.message_keys for content, row in before.items()}
-        task = self.run(night)
-        after = night.rows(observer="alice")
+        task = self.run(memory)
+        after = memory.rows(observer="alice")
         by_key = {row.key: content for content, row in after.items()}
 
         replaced = {content: row for content, row in after.items() if row.state == "superseded"}
@@ -231,7 +233,7 @@ class TestGoldScenario:
             content: before[content] for content in untouched
         }
         assert all(after[content].message_keys == keys for content, keys in messages.items())
-        assert night.rows(observer="bob") == others
+        assert memory.rows(observer="bob") == others
 
         made = {row.level: row for content, row in after.items() if content not in before}
         contradiction, deduced, pattern = (
@@ -273,18 +275,20 @@ class TestGoldScenario:
                 "live",
             )
 
-        assert night.card() == ["ATTRIBUTE: lives in Berlin"]
+        assert memory.card() == ["ATTRIBUTE: lives in Berlin"]
         assert (task.state, task.outcome["created"], task.outcome["superseded"]) == ("done", 3, 2)
         assert "failed_phases" not in task.outcome
-        assert (night.collection().explicit_count, night.collection().explicit_at_last_dream) == (
+        assert (memory.collection().explicit_count, memory.collection().explicit_at_last_dream) == (
             5,
             5,
         )
-        assert night.collection().last_dream_at == night.place.clock()
+        assert memory.collection().last_dream_at == memory.pipeline.clock()
 
-    def test_superseded_conclusions_are_readable_but_not_found(self, night: Night) -> None:
-        self.run(night)
-        rt = night.place.rt
+    def test_superseded_conclusions_are_readable_but_not_found(
+        self, memory: DreamingMemory
+    ) -> None:
+        self.run(memory)
+        rt = memory.pipeline.rt
         found = conclusions.query(
             rt,
             PRINCIPAL,
@@ -294,21 +298,23 @@ class TestGoldScenario:
         )
         assert "Alice lives in Rome." not in [row.content for row in found]
         assert "Alice lives in Germany." in [row.content for row in found]
-        assert "Alice lives in Rome." in night.rows(observer="alice", state="superseded")
+        assert "Alice lives in Rome." in memory.rows(observer="alice", state="superseded")
 
-    def test_a_repeated_dream_adds_nothing(self, night: Night) -> None:
-        self.run(night)
-        before = night.rows(observer="alice", state="live")
-        berlin = night.uid("Alice moved to Berlin.")
-        task = night.dream(create(item("ALICE lives in Germany.", "deductive", berlin)), DONE, DONE)
-        after = night.rows(observer="alice", state="live")
+    def test_a_repeated_dream_adds_nothing(self, memory: DreamingMemory) -> None:
+        self.run(memory)
+        before = memory.rows(observer="alice", state="live")
+        berlin = memory.uid("Alice moved to Berlin.")
+        task = memory.dream(
+            create(item("ALICE lives in Germany.", "deductive", berlin)), DONE, DONE
+        )
+        after = memory.rows(observer="alice", state="live")
         assert after.keys() == before.keys()
         assert after["Alice lives in Germany."].times_derived == 2
         assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
 
-    def test_emits_events(self, night: Night) -> None:
-        self.run(night)
-        (run,) = night.of("dream.run")
+    def test_emits_events(self, memory: DreamingMemory) -> None:
+        self.run(memory)
+        (run,) = memory.of("dream.run")
         assert {
             name: value
             for name, value in run.items()
@@ -333,7 +339,7 @@ class TestGoldScenario:
             "documents_since_last_dream_at_schedule": 7,
             "document_threshold": 50,
         }
-        first, second = night.of("dream.specialist")
+        first, second = memory.of("dream.specialist")
         assert (
             first["specialist_type"],
             first["iterations"],
@@ -360,64 +366,64 @@ class TestGoldScenario:
         )
         assert [
             (data["iteration"], data["levels"])
-            for data in night.of("agent.tool.conclusions.created")
+            for data in memory.of("agent.tool.conclusions.created")
         ] == [
             (2, ["contradiction", "deductive"]),
             (1, ["inductive"]),
         ]
-        assert [data["levels"] for data in night.of("agent.tool.conclusions.deleted")] == [
+        assert [data["levels"] for data in memory.of("agent.tool.conclusions.deleted")] == [
             ["explicit"],
             ["explicit"],
         ]
-        assert [data["facts_count"] for data in night.of("agent.tool.peer_card.updated")] == [1]
+        assert [data["facts_count"] for data in memory.of("agent.tool.peer_card.updated")] == [1]
         assert [
-            (data["agent_type"], data["iteration"]) for data in night.of("agent.iteration")
+            (data["agent_type"], data["iteration"]) for data in memory.of("agent.iteration")
         ] == [
             *(("deduction", number) for number in (1, 2, 3)),
             *(("induction", number) for number in (1, 2)),
         ]
-        assert len(night.of("agent.tool.call.completed")) == 5
+        assert len(memory.of("agent.tool.call.completed")) == 5
         assert {
-            data["run_id"] for name, data in night.events if name.startswith(("dream", "agent"))
+            data["run_id"] for name, data in memory.events if name.startswith(("dream", "agent"))
         } == {run["run_id"]}
-        assert "Berlin" not in repr(night.events)
+        assert "Berlin" not in repr(memory.events)
 
 
 class TestTakingBack:
-    def test_a_conclusion_is_withdrawn_without_a_successor(self, night: Night) -> None:
-        night.tell("Alice has a cold.", "Alice keeps bees.")
-        night.dream(
-            calling(supersede(night.uid("Alice has a cold."), None, "long over")), DONE, DONE
+    def test_a_conclusion_is_withdrawn_without_a_successor(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice has a cold.", "Alice keeps bees.")
+        memory.dream(
+            calling(supersede(memory.uid("Alice has a cold."), None, "long over")), DONE, DONE
         )
-        row = night.rows()["Alice has a cold."]
+        row = memory.rows()["Alice has a cold."]
         assert (row.state, row.superseded_by, row.internal["superseded"]) == (
             "superseded",
             None,
             "long over",
         )
-        assert night.place.texts("alice") == ["Alice keeps bees."]
-        assert night.collection().explicit_count == 1
+        assert memory.pipeline.texts("alice") == ["Alice keeps bees."]
+        assert memory.collection().explicit_count == 1
 
-    def test_a_withdrawn_conclusion_supersedes_no_other(self, night: Night) -> None:
-        night.tell("One.", "Two.")
-        night.dream(
+    def test_a_withdrawn_conclusion_supersedes_no_other(self, memory: DreamingMemory) -> None:
+        memory.tell("One.", "Two.")
+        memory.dream(
             calling(
-                supersede(night.uid("One."), night.uid("Two."), "a"),
-                supersede(night.uid("Two."), None, "b"),
+                supersede(memory.uid("One."), memory.uid("Two."), "a"),
+                supersede(memory.uid("Two."), None, "b"),
             ),
             DONE,
             DONE,
         )
-        assert night.place.texts("alice") == ["One."]
+        assert memory.pipeline.texts("alice") == ["One."]
 
-    def test_a_conclusion_deleted_meanwhile_is_not_changed(self, night: Night) -> None:
+    def test_a_conclusion_deleted_meanwhile_is_not_changed(self, memory: DreamingMemory) -> None:
         """Compare-and-set: the model decided about a row that is no longer what it was."""
-        night.tell("One.", "Two.", "Three.")
-        gone, kept = night.uid("One."), night.uid("Two.")
+        memory.tell("One.", "Two.", "Three.")
+        gone, kept = memory.uid("One."), memory.uid("Two.")
 
         def meddle(request: CompletionRequest) -> Any:
-            conclusions.delete(night.place.rt, PRINCIPAL, WORKSPACE, gone)
-            night.model.say = lambda request: DONE
+            conclusions.delete(memory.pipeline.rt, PRINCIPAL, WORKSPACE, gone)
+            memory.model.say = lambda request: DONE
             return calling(
                 supersede(gone, kept, "same"),
                 (
@@ -426,21 +432,21 @@ class TestTakingBack:
                 ),
             )
 
-        night.model.say = meddle
-        task = night.dream()
-        assert night.rows()["One."].state == "deleted"
-        assert night.place.texts("alice") == ["Two.", "Three."]
+        memory.model.say = meddle
+        task = memory.dream()
+        assert memory.rows()["One."].state == "deleted"
+        assert memory.pipeline.texts("alice") == ["Two.", "Three."]
         assert (task.outcome["superseded"], task.outcome["outdated"]) == (0, 1)
 
 
 class TestLookingUp:
     def test_conclusions_beyond_the_newest_can_be_looked_up_and_cited(
-        self, night: Night, monkeypatch: pytest.MonkeyPatch
+        self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("memservice.pipeline.dream.handler.MAX_KNOWN_COSTLY", 1)
-        night.tell("Alice was born in Turin.", "Alice keeps bees.")
-        born = night.uid("Alice was born in Turin.")
-        night.dream(
+        memory.tell("Alice was born in Turin.", "Alice keeps bees.")
+        born = memory.uid("Alice was born in Turin.")
+        memory.dream(
             calling(("search_memory", {"query": "born in Turin"})),
             calling(
                 (
@@ -452,13 +458,13 @@ class TestLookingUp:
             DONE,
             DONE,
         )
-        assert night.rows()["Alice is from Italy."].source_ids == [born]
-        assert night.rows()["Alice was born in Turin."].state == "superseded"
+        assert memory.rows()["Alice is from Italy."].source_ids == [born]
+        assert memory.rows()["Alice was born in Turin."].state == "superseded"
 
-    def test_look_ups_are_limited_to_the_observer(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
-        night.tell("Bob robs banks.", peer="bob", session="secret")
-        night.dream(
+    def test_look_ups_are_limited_to_the_observer(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
+        memory.tell("Bob robs banks.", peer="bob", session="secret")
+        memory.dream(
             calling(
                 ("search_memory", {"query": "banks"}), ("search_messages", {"query": "banks robs"})
             ),
@@ -467,7 +473,7 @@ class TestLookingUp:
         )
         told = [
             turn.content
-            for request in night.model.requests
+            for request in memory.model.requests
             for turn in request.turns
             if turn.role == "tool"
         ]
@@ -476,10 +482,10 @@ class TestLookingUp:
 
 
 class TestFailure:
-    def test_a_phase_that_fails_is_recorded(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
-        bees = night.uid("Alice keeps bees.")
-        task = night.dream(
+    def test_a_phase_that_fails_is_recorded(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
+        bees = memory.uid("Alice keeps bees.")
+        task = memory.dream(
             ModelFailure("no", retryable=False),
             create(item("Alice likes animals.", "inductive", bees)),
             DONE,
@@ -488,36 +494,36 @@ class TestFailure:
             "done",
             {"deduction": "ModelFailure"},
         )
-        assert "Alice likes animals." in night.place.texts("alice")
-        (run,) = night.of("dream.run")
+        assert "Alice likes animals." in memory.pipeline.texts("alice")
+        (run,) = memory.of("dream.run")
         assert (run["deduction_success"], run["induction_success"]) == (False, True)
-        first, _ = night.of("dream.specialist")
+        first, _ = memory.of("dream.specialist")
         assert (first["success"], first["error_class"]) == (False, "ModelFailure")
-        assert night.collection().last_dream_at is not None
+        assert memory.collection().last_dream_at is not None
 
-    def test_a_dream_waits_if_the_provider_fails_in_one_phase(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
-        task = night.dream(DONE, ModelFailure("no", retryable=False, status=401))
+    def test_a_dream_waits_if_the_provider_fails_in_one_phase(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
+        task = memory.dream(DONE, ModelFailure("no", retryable=False, status=401))
         assert (task.state, task.attempts) == ("pending", 0)
         assert "unavailable" in (task.last_error or "")
-        assert night.collection().last_dream_at is None
+        assert memory.collection().last_dream_at is None
 
-    def test_a_dream_without_results_is_retried(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
-        task = night.dream(*[ModelFailure("no", retryable=False)] * 2)
+    def test_a_dream_without_results_is_retried(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
+        task = memory.dream(*[ModelFailure("no", retryable=False)] * 2)
         assert (task.state, task.attempts) == ("pending", 1)
-        assert night.collection().last_dream_at is None
-        assert night.of("dream.run") == []
-        night.place.clock.advance(hours=1)
-        night.place.work()
-        (task,) = night.place.tasks(kinds.DREAM)
+        assert memory.collection().last_dream_at is None
+        assert memory.of("dream.run") == []
+        memory.pipeline.clock.advance(hours=1)
+        memory.pipeline.work()
+        (task,) = memory.pipeline.tasks(kinds.DREAM)
         assert task.state == "done"
 
-    def test_a_long_dream_keeps_its_lease(self, start: Start) -> None:
+    def test_a_long_dream_keeps_its_lease(self, open_pipeline: OpenPipeline) -> None:
         """A model takes longer than a lease lasts; no other worker may run the same dream."""
-        night = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
-        night.tell("Alice keeps bees.")
-        rt = night.place.rt
+        memory = open_pipeline(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
+        memory.tell("Alice keeps bees.")
+        rt = memory.pipeline.rt
         prolonged = threading.Event()
         seen: list[Any] = []
 
@@ -526,7 +532,7 @@ class TestFailure:
                 (lease,) = tx.rows.page(Lease, equals())
             if not seen:
                 for _ in range(200):
-                    night.place.clock.advance(seconds=0.02)
+                    memory.pipeline.clock.advance(seconds=0.02)
                     prolonged.wait(0.02)
                     with rt.storage.read() as tx:
                         (now,) = tx.rows.page(Lease, equals())
@@ -536,61 +542,63 @@ class TestFailure:
                 assert Worker(rt).run_until_idle(1) == []
             return DONE
 
-        night.model.say = slowly
-        task = night.dream()
+        memory.model.say = slowly
+        task = memory.dream()
         assert seen
         assert task.state == "done"
 
 
 class TestCard:
-    def test_refreshing_changes_the_card_only(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
-        before = night.rows()
-        task = night.dream(
+    def test_refreshing_changes_the_card_only(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
+        before = memory.rows()
+        task = memory.dream(
             calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})),
             DONE,
             kind=dreams.CARD_REFRESH,
         )
-        assert night.card() == ["ATTRIBUTE: keeps bees"]
-        assert night.rows() == before
+        assert memory.card() == ["ATTRIBUTE: keeps bees"]
+        assert memory.rows() == before
         assert task.outcome == {"card_lines": 1}
-        assert night.collection().last_dream_at is None
-        (run,) = night.of("dream.run")
+        assert memory.collection().last_dream_at is None
+        (run,) = memory.of("dream.run")
         assert (run["dream_type"], run["specialists_run"]) == ("card_refresh", ["card_refresh"])
 
-    def test_rebuilding_hides_the_old_card(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
-        night.dream(
+    def test_rebuilding_hides_the_old_card(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
+        memory.dream(
             calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps wasps"]})),
             DONE,
             kind=dreams.CARD_REFRESH,
         )
-        night.model.requests.clear()
-        night.dream(
+        memory.model.requests.clear()
+        memory.dream(
             calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]})),
             DONE,
             kind=dreams.CARD_REFRESH,
             rebuild=True,
         )
-        assert all("wasps" not in turn.content for turn in night.model.requests[0].turns)
-        assert night.card() == ["ATTRIBUTE: keeps bees"]
+        assert all("wasps" not in turn.content for turn in memory.model.requests[0].turns)
+        assert memory.card() == ["ATTRIBUTE: keeps bees"]
 
-    def test_lines_written_by_a_caller_meanwhile_are_kept(self, night: Night) -> None:
-        night.tell("Alice keeps bees.")
+    def test_lines_written_by_a_caller_meanwhile_are_kept(self, memory: DreamingMemory) -> None:
+        memory.tell("Alice keeps bees.")
 
         def write(request: CompletionRequest) -> Any:
-            cards.put(night.place.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Written meanwhile"])
-            night.model.say = lambda request: DONE
+            cards.put(
+                memory.pipeline.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Written meanwhile"]
+            )
+            memory.model.say = lambda request: DONE
             return calling(("update_peer_card", {"lines": ["ATTRIBUTE: keeps bees"]}))
 
-        night.model.say = write
-        night.dream()
-        assert night.card() == ["Written meanwhile"]
-        with night.place.rt.storage.read() as tx:
+        memory.model.say = write
+        memory.dream()
+        assert memory.card() == ["Written meanwhile"]
+        with memory.pipeline.rt.storage.read() as tx:
             assert tx.rows.count(Card) == 1
 
 
-class Meanings(Lengths):
+class Meanings(LengthEmbedder):
     """Understands what texts say, as far as a test needs it: those with the same first word mean
     the same."""
 
@@ -610,32 +618,36 @@ class Meanings(Lengths):
 class TestLikeness:
     """With an embedder that understands, what says the same in other words is not piled up."""
 
-    def dreams(self, start: Start, *contents: str) -> tuple[Night, Task]:
-        night = start(Meanings(), EMBEDDER="lengths")
-        night.tell("Alice keeps bees.")
-        bees = night.uid("Alice keeps bees.")
+    def dreams(self, open_pipeline: OpenPipeline, *contents: str) -> tuple[DreamingMemory, Task]:
+        memory = open_pipeline(Meanings(), EMBEDDER="lengths")
+        memory.tell("Alice keeps bees.")
+        bees = memory.uid("Alice keeps bees.")
         task = None
         for content in contents:
-            task = night.dream(create(item(content, "deductive", bees)), DONE, DONE)
+            task = memory.dream(create(item(content, "deductive", bees)), DONE, DONE)
         assert task is not None
-        return night, task
+        return memory, task
 
-    def test_a_less_detailed_statement_reinforces_the_more_detailed_one(self, start: Start) -> None:
-        night, task = self.dreams(
-            start, "Apiculture occupies her every weekend.", "Apiculture occupies her."
+    def test_a_less_detailed_statement_reinforces_the_more_detailed_one(
+        self, open_pipeline: OpenPipeline
+    ) -> None:
+        memory, task = self.dreams(
+            open_pipeline, "Apiculture occupies her every weekend.", "Apiculture occupies her."
         )
-        assert night.rows(level="deductive").keys() == {"Apiculture occupies her every weekend."}
+        assert memory.rows(level="deductive").keys() == {"Apiculture occupies her every weekend."}
         assert (
-            night.rows(level="deductive")["Apiculture occupies her every weekend."].times_derived
+            memory.rows(level="deductive")["Apiculture occupies her every weekend."].times_derived
             == 2
         )
         assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
 
-    def test_a_more_detailed_statement_replaces_the_less_detailed_one(self, start: Start) -> None:
-        night, task = self.dreams(
-            start, "Apiculture occupies her.", "Apiculture occupies her every weekend."
+    def test_a_more_detailed_statement_replaces_the_less_detailed_one(
+        self, open_pipeline: OpenPipeline
+    ) -> None:
+        memory, task = self.dreams(
+            open_pipeline, "Apiculture occupies her.", "Apiculture occupies her every weekend."
         )
-        rows = night.rows(level="deductive")
+        rows = memory.rows(level="deductive")
         poorer, richer = (
             rows["Apiculture occupies her."],
             rows["Apiculture occupies her every weekend."],
@@ -648,12 +660,19 @@ class TestLikeness:
         )
         assert (task.outcome["created"], task.outcome["superseded"]) == (1, 1)
 
-    def test_statements_with_different_numbers_are_not_merged(self, start: Start) -> None:
-        night, _ = self.dreams(
-            start, "Apiculture takes her 3 hours.", "Apiculture takes her 5 hours."
+    def test_statements_with_different_numbers_are_not_merged(
+        self, open_pipeline: OpenPipeline
+    ) -> None:
+        memory, _ = self.dreams(
+            open_pipeline, "Apiculture takes her 3 hours.", "Apiculture takes her 5 hours."
         )
-        assert {row.state for row in night.rows(level="deductive").values()} == {"live"}
+        assert {row.state for row in memory.rows(level="deductive").values()} == {"live"}
 
-    def test_statements_of_different_levels_are_not_merged(self, start: Start) -> None:
-        night, _ = self.dreams(start, "Alice keeps bees and more bees.")
-        assert {row.level for row in night.rows(state="live").values()} == {"explicit", "deductive"}
+    def test_statements_of_different_levels_are_not_merged(
+        self, open_pipeline: OpenPipeline
+    ) -> None:
+        memory, _ = self.dreams(open_pipeline, "Alice keeps bees and more bees.")
+        assert {row.level for row in memory.rows(state="live").values()} == {
+            "explicit",
+            "deductive",
+        }

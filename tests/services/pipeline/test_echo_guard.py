@@ -8,7 +8,7 @@ from memservice.pipeline.derive import echo
 from memservice.services import cards, conclusions, sessions
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.sessions import MemberConfig, SessionFields
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 FACT = "Ada's sister Clara sails around Crete every summer with two old friends."
 
@@ -19,105 +19,105 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(echo, "ROWS_PER_SEARCH", 0 if request.param == "looked up" else 1_000)
 
 
-def test_an_agent_that_repeats_facts_about_the_user_adds_no_conclusions(place: Place) -> None:
-    place.say("s", ("user", FACT))
-    place.work()
-    place.say("s", ("agent", f"{FACT}\nI can look for ferries."))
-    place.work()
-    assert place.texts("user") == [FACT]
-    assert place.texts("agent") == ["I can look for ferries."]
-    assert place.outcome("echo") == 1
+def test_an_agent_that_repeats_facts_about_the_user_adds_no_conclusions(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("user", FACT))
+    pipeline.work()
+    pipeline.say("s", ("agent", f"{FACT}\nI can look for ferries."))
+    pipeline.work()
+    assert pipeline.texts("user") == [FACT]
+    assert pipeline.texts("agent") == ["I can look for ferries."]
+    assert pipeline.outcome("echo") == 1
 
 
-def test_a_message_that_is_only_an_echo_stores_nothing(place: Place) -> None:
-    place.say("s", ("user", FACT))
-    place.work()
-    place.say("s", ("agent", FACT.upper().replace(".", "!")))
-    place.work()
-    assert place.conclusions("agent") == []
-    task = place.tasks()[-1]
+def test_a_message_that_is_only_an_echo_stores_nothing(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("user", FACT))
+    pipeline.work()
+    pipeline.say("s", ("agent", FACT.upper().replace(".", "!")))
+    pipeline.work()
+    assert pipeline.conclusions("agent") == []
+    task = pipeline.tasks()[-1]
     assert (task.outcome["statements"], task.outcome["echo"], task.outcome["stored"]) == (1, 1, 0)
 
 
-def test_a_user_that_repeats_a_fact_reinforces_it(place: Place) -> None:
-    place.say("s", ("user", FACT), ("agent", "I see."))
-    place.work()
-    place.say("s", ("user", FACT))
-    place.work()
-    (found,) = [c for c in place.conclusions("user") if c.content == FACT]
+def test_a_user_that_repeats_a_fact_reinforces_it(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("user", FACT), ("agent", "I see."))
+    pipeline.work()
+    pipeline.say("s", ("user", FACT))
+    pipeline.work()
+    (found,) = [c for c in pipeline.conclusions("user") if c.content == FACT]
     assert found.times_derived == 2
-    assert place.outcome("echo") == 0
+    assert pipeline.outcome("echo") == 0
 
 
-def test_the_first_statement_is_not_an_echo_in_any_order_of_processing(place: Place) -> None:
-    place.say("s", ("agent", FACT), ("user", FACT))
-    first, second = place.ready()
+def test_the_first_statement_is_not_an_echo_in_any_order_of_processing(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("agent", FACT), ("user", FACT))
+    first, second = pipeline.ready()
     # The second speaker's unit before the first one's.
-    place.run(second)
-    place.run(first)
-    assert place.texts("agent") == [FACT]
-    assert place.texts("user") == [FACT]
-    assert place.outcome("echo") == 0
+    pipeline.run(second)
+    pipeline.run(first)
+    assert pipeline.texts("agent") == [FACT]
+    assert pipeline.texts("user") == [FACT]
+    assert pipeline.outcome("echo") == 0
 
 
-def test_a_sentence_that_only_resembles_a_fact_is_kept(place: Place) -> None:
-    place.say("s", ("user", FACT))
-    place.work()
+def test_a_sentence_that_only_resembles_a_fact_is_kept(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("user", FACT))
+    pipeline.work()
     changed = "Ada's sister Clara sails around Malta every winter with two old friends."
-    place.say("s", ("agent", changed))
-    place.work()
-    assert place.texts("agent") == [changed]
+    pipeline.say("s", ("agent", changed))
+    pipeline.work()
+    assert pipeline.texts("agent") == [changed]
 
 
-def test_facts_about_a_peer_of_another_session_do_not_make_an_echo(place: Place) -> None:
-    place.say("elsewhere", ("stranger", FACT))
-    place.work()
-    place.say("s", ("agent", FACT))
-    place.work()
-    assert place.texts("agent") == [FACT]
+def test_facts_about_a_peer_of_another_session_do_not_make_an_echo(pipeline: Pipeline) -> None:
+    pipeline.say("elsewhere", ("stranger", FACT))
+    pipeline.work()
+    pipeline.say("s", ("agent", FACT))
+    pipeline.work()
+    assert pipeline.texts("agent") == [FACT]
 
 
-def test_conclusions_stored_by_callers_make_an_echo(place: Place) -> None:
-    place.join("s", user=MemberConfig(), agent=MemberConfig())
-    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(FACT, "agent", "user")])
-    place.say("s", ("agent", FACT))
-    place.work()
-    assert place.texts("agent") == []
-    assert place.outcome("echo") == 1
+def test_conclusions_stored_by_callers_make_an_echo(pipeline: Pipeline) -> None:
+    pipeline.join("s", user=MemberConfig(), agent=MemberConfig())
+    conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft(FACT, "agent", "user")])
+    pipeline.say("s", ("agent", FACT))
+    pipeline.work()
+    assert pipeline.texts("agent") == []
+    assert pipeline.outcome("echo") == 1
 
 
-def test_a_line_of_a_card_is_an_echo(place: Place) -> None:
-    place.join("s", user=MemberConfig(), agent=MemberConfig())
-    cards.put(place.rt, PRINCIPAL, WORKSPACE, "agent", "user", ["Name: Ada", FACT])
-    place.say("s", ("agent", FACT), ("user", FACT))
-    place.work()
-    assert place.texts("agent") == []
-    assert place.texts("user") == [FACT]
+def test_a_line_of_a_card_is_an_echo(pipeline: Pipeline) -> None:
+    pipeline.join("s", user=MemberConfig(), agent=MemberConfig())
+    cards.put(pipeline.rt, PRINCIPAL, WORKSPACE, "agent", "user", ["Name: Ada", FACT])
+    pipeline.say("s", ("agent", FACT), ("user", FACT))
+    pipeline.work()
+    assert pipeline.texts("agent") == []
+    assert pipeline.texts("user") == [FACT]
 
 
-def test_a_line_of_a_summary_is_an_echo_only_after_the_summary(place: Place) -> None:
+def test_a_line_of_a_summary_is_an_echo_only_after_the_summary(pipeline: Pipeline) -> None:
     sessions.get_or_create(
-        place.rt,
+        pipeline.rt,
         PRINCIPAL,
         WORKSPACE,
         "s",
         SessionFields(configuration={"reasoning": {"enabled": False}}),
     )
     line = "m0 and m9 were all that was said in the beginning of it"
-    place.say("s", *[("user", f"m{n}") for n in range(19)], ("user", "the end"))
-    place.work()
-    summary = place.summaries("s")["short"]
+    pipeline.say("s", *[("user", f"m{n}") for n in range(19)], ("user", "the end"))
+    pipeline.work()
+    summary = pipeline.summaries("s")["short"]
     assert summary.content == "short of 20, m0 to the end"
-    with_line = conclusions_of_agent(place, summary.content)
+    with_line = conclusions_of_agent(pipeline, summary.content)
     assert with_line == [], "the agent repeats the summary"
-    assert conclusions_of_agent(place, line) == [line]
+    assert conclusions_of_agent(pipeline, line) == [line]
 
 
-def conclusions_of_agent(place: Place, content: str) -> list[str]:
-    sessions.update(place.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": True}})
-    place.say("s", ("agent", content))
-    place.work()
-    return place.texts("agent")
+def conclusions_of_agent(pipeline: Pipeline, content: str) -> list[str]:
+    sessions.update(pipeline.rt, PRINCIPAL, WORKSPACE, "s", None, {"reasoning": {"enabled": True}})
+    pipeline.say("s", ("agent", content))
+    pipeline.work()
+    return pipeline.texts("agent")
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def conclusions_of_agent(place: Place, content: str) -> list[str]:
         "ベルリンに住んでいます。",
     ],
 )
-def test_two_peers_may_state_the_same_about_themselves(place: Place, text: str) -> None:
-    place.say("s", ("alice", text))
-    place.work()
-    place.say("s", ("bob", text))
-    place.work()
-    assert place.texts("alice") == place.texts("bob") == [text]
-    assert place.outcome("echo") == 0
+def test_two_peers_may_state_the_same_about_themselves(pipeline: Pipeline, text: str) -> None:
+    pipeline.say("s", ("alice", text))
+    pipeline.work()
+    pipeline.say("s", ("bob", text))
+    pipeline.work()
+    assert pipeline.texts("alice") == pipeline.texts("bob") == [text]
+    assert pipeline.outcome("echo") == 0
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_two_peers_may_state_the_same_about_themselves(place: Place, text: str) 
     ],
 )
 def test_a_quotation_is_an_echo_though_it_is_in_the_first_person(
-    place: Place, message: str
+    pipeline: Pipeline, message: str
 ) -> None:
     fact = "I keep three beehives near the old mill."
-    place.say("s", ("alice", fact))
-    place.work()
-    place.say("s", ("agent", message))
-    place.work()
-    assert not [text for text in place.texts("agent") if "beehives" in text]
+    pipeline.say("s", ("alice", fact))
+    pipeline.work()
+    pipeline.say("s", ("agent", message))
+    pipeline.work()
+    assert not [text for text in pipeline.texts("agent") if "beehives" in text]

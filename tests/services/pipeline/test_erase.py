@@ -19,75 +19,75 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.schema import BY_RECORD, TABLES
 from memservice.spi.storage import Transaction
 from memservice.worker import runner
-from support.pipeline.everything import fill, indexed, rows
-from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.all_tables import fill, indexed, rows
+from support.pipeline.fakes import ExternalIndex, LengthEmbedder
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 
 KEPT = {r.Usage, r.Erasure}
 """Tables that outlive their workspace."""
 
 
-def only_task(place: Place) -> r.Task:
-    (task,) = place.tasks(kinds.ERASE)
+def only_task(pipeline: Pipeline) -> r.Task:
+    (task,) = pipeline.tasks(kinds.ERASE)
     return task
 
 
-def test_a_session_is_erased_completely_and_nothing_else(place: Place) -> None:
-    kept, doomed = fill(place, WORKSPACE, "kept"), fill(place, WORKSPACE, "s")
-    before, texts = rows(place, session_key=kept), indexed(place, 1)
+def test_a_session_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> None:
+    kept, doomed = fill(pipeline, WORKSPACE, "kept"), fill(pipeline, WORKSPACE, "s")
+    before, texts = rows(pipeline, session_key=kept), indexed(pipeline, 1)
     assert before.keys() == {BY_RECORD[record].name for record in erase.OF_SESSION}
-    assert rows(place, session_key=doomed) == before
+    assert rows(pipeline, session_key=doomed) == before
     pairs = (("alice", "alice"), ("scope.team", "bob"), ("alice", "bob"))
-    assert [place.counted(*pair) for pair in pairs] == [50, 50, 2]
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-    place.work()
-    assert rows(place, session_key=doomed) == {}
-    assert rows(place, session_key=kept) == before
-    with place.rt.storage.read() as tx:
+    assert [pipeline.counted(*pair) for pair in pairs] == [50, 50, 2]
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.work()
+    assert rows(pipeline, session_key=doomed) == {}
+    assert rows(pipeline, session_key=kept) == before
+    with pipeline.rt.storage.read() as tx:
         assert tx.sessions.by_key(doomed) is None
-    assert [place.counted(*pair) for pair in pairs] == [25, 25, 1]
+    assert [pipeline.counted(*pair) for pair in pairs] == [25, 25, 1]
     gone = before["messages"] + before["conclusions"]
-    assert indexed(place, 1)[0] == texts[0] - gone
-    with place.rt.storage.read() as tx:
+    assert indexed(pipeline, 1)[0] == texts[0] - gone
+    with pipeline.rt.storage.read() as tx:
         notes = tx.rows.page(r.Metamessage)
         leases = tx.rows.page(r.Lease)
     assert len(notes) == 4 + 1, "a note of the user stays"
     assert [lease.unit.rpartition(":")[2] for lease in leases] == [str(kept)]
-    task = only_task(place)
+    task = only_task(pipeline)
     assert task.state == "done"
     assert task.outcome["messages"] == before["messages"]
     assert task.outcome["conclusions"] == before["conclusions"]
     assert task.outcome["sessions"] == 1
 
 
-def test_a_workspace_is_erased_completely_and_nothing_else(place: Place) -> None:
-    fill(place, "kept", "s")
+def test_a_workspace_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> None:
+    fill(pipeline, "kept", "s")
     for session in ("a", "b", "c"):
-        fill(place, WORKSPACE, session)
+        fill(pipeline, WORKSPACE, session)
     (kept, doomed) = (1, 2)
-    before, texts = rows(place, workspace_key=kept), indexed(place, kept)
+    before, texts = rows(pipeline, workspace_key=kept), indexed(pipeline, kept)
     every = {
         spec.name
         for spec in TABLES
         if any(field.name == "workspace_key" for field in fields(spec.record))
     } - {"erasures"}
-    assert rows(place, workspace_key=doomed).keys() == before.keys() == every, (
+    assert rows(pipeline, workspace_key=doomed).keys() == before.keys() == every, (
         "the example has something in every table"
     )
     for session in ("a", "b", "c"):
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, session)
-    deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
-    place.work()
-    assert rows(place, workspace_key=doomed).keys() == {"usage", "erasures"}
-    assert rows(place, workspace_key=kept) == before
-    assert indexed(place, doomed) == (0, 0)
-    assert indexed(place, kept) == texts
-    with place.rt.storage.read() as tx:
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, session)
+    deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
+    pipeline.work()
+    assert rows(pipeline, workspace_key=doomed).keys() == {"usage", "erasures"}
+    assert rows(pipeline, workspace_key=kept) == before
+    assert indexed(pipeline, doomed) == (0, 0)
+    assert indexed(pipeline, kept) == texts
+    with pipeline.rt.storage.read() as tx:
         assert tx.workspaces.by_key(doomed) is None
         assert tx.workspaces.by_key(kept) is not None
-    assert {task.state for task in place.tasks(kinds.ERASE)} == {"done"}
+    assert {task.state for task in pipeline.tasks(kinds.ERASE)} == {"done"}
 
 
 def test_erasure_covers_every_table_of_a_workspace() -> None:
@@ -104,7 +104,7 @@ def test_erasure_covers_every_table_of_a_workspace() -> None:
 
 
 @contextmanager
-def counting(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def counting(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How many rows each step erases."""
     steps: list[int] = []
     original = erase._erase
@@ -126,22 +126,22 @@ def counting(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_no_step_erases_more_than_a_thousand_rows(
-    place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 7)
-    fill(place, WORKSPACE, "s")
-    with counting(place, monkeypatch) as steps:
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
+    fill(pipeline, WORKSPACE, "s")
+    with counting(pipeline, monkeypatch) as steps:
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
         if whole:
-            deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
-        place.work()
+            deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
+        pipeline.work()
     assert max(steps) == 7
     assert len(steps) > 20
-    assert all(task.state == "done" for task in place.tasks(kinds.ERASE))
-    assert rows(place, workspace_key=1).keys() == (
-        {"usage", "erasures"} if whole else rows(place, workspace_key=1).keys()
+    assert all(task.state == "done" for task in pipeline.tasks(kinds.ERASE))
+    assert rows(pipeline, workspace_key=1).keys() == (
+        {"usage", "erasures"} if whole else rows(pipeline, workspace_key=1).keys()
     )
-    assert "messages" not in rows(place, workspace_key=1)
+    assert "messages" not in rows(pipeline, workspace_key=1)
 
 
 class Crash(BaseException):
@@ -150,15 +150,15 @@ class Crash(BaseException):
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_an_interrupted_erasure_continues(
-    place: Place, monkeypatch: pytest.MonkeyPatch, whole: bool
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 40)
-    fill(place, WORKSPACE, "s")
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
+    fill(pipeline, WORKSPACE, "s")
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
     if whole:
-        deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
-    unit = [unit for unit in place.ready() if unit.startswith("erase:")][-1]
-    before = rows(place, workspace_key=1)
+        deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
+    unit = [unit for unit in pipeline.ready() if unit.startswith("erase:")][-1]
+    before = rows(pipeline, workspace_key=1)
     commit = runner._commit
     crashes = 0
     for _ in range(100):
@@ -172,21 +172,21 @@ def test_an_interrupted_erasure_continues(
         with monkeypatch.context() as patched:
             patched.setattr(runner, "_commit", dying)
             try:
-                place.run(unit)
-                if unit not in place.ready():
+                pipeline.run(unit)
+                if unit not in pipeline.ready():
                     break  # otherwise its time slice was over
             except Crash:
                 crashes += 1
-        place.clock.advance(hours=1)
+        pipeline.clock.advance(hours=1)
     assert crashes > 1
-    place.work()
-    done = {task.unit: task for task in place.tasks(kinds.ERASE)}[unit]
+    pipeline.work()
+    done = {task.unit: task for task in pipeline.tasks(kinds.ERASE)}[unit]
     assert done.state == "done"
     assert done.outcome["messages"] == before["messages"]
     assert done.outcome["conclusions"] == before["conclusions"]
     assert done.outcome["workspaces" if whole else "sessions"] == 1
-    assert rows(place, workspace_key=1).keys() >= {"usage"}
-    assert not rows(place, workspace_key=1).keys() & {
+    assert rows(pipeline, workspace_key=1).keys() >= {"usage"}
+    assert not rows(pipeline, workspace_key=1).keys() & {
         "messages",
         "conclusions",
         "members",
@@ -194,28 +194,28 @@ def test_an_interrupted_erasure_continues(
     }
 
 
-def test_erasing_twice_changes_nothing(place: Place) -> None:
-    key = fill(place, WORKSPACE, "s")
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-    place.work()
-    with place.rt.storage.read() as tx:
+def test_erasing_twice_changes_nothing(pipeline: Pipeline) -> None:
+    key = fill(pipeline, WORKSPACE, "s")
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.work()
+    with pipeline.rt.storage.read() as tx:
         (first,) = tx.rows.page(r.Task, equals(kind=kinds.ERASE))
     again = r.Task(
         uid=new_uid(),
         unit=first.unit,
         kind=first.kind,
         payload={"session": key},
-        not_before=place.clock(),
-        created_at=place.clock(),
+        not_before=pipeline.clock(),
+        created_at=pipeline.clock(),
     )
-    place.rt.storage.write(lambda tx: tx.tasks.add([again]))
-    place.work()
-    assert [task.outcome for task in place.tasks(kinds.ERASE)] == [first.outcome, {}]
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([again]))
+    pipeline.work()
+    assert [task.outcome for task in pipeline.tasks(kinds.ERASE)] == [first.outcome, {}]
 
 
-def test_an_active_session_is_never_erased(place: Place) -> None:
-    (message, *_) = place.say("s", ("alice", "I like tea."))
-    now, payload = place.clock(), {"session": message.session_key}
+def test_an_active_session_is_never_erased(pipeline: Pipeline) -> None:
+    (message, *_) = pipeline.say("s", ("alice", "I like tea."))
+    now, payload = pipeline.clock(), {"session": message.session_key}
     task = r.Task(
         uid=new_uid(),
         unit="erase:x",
@@ -224,48 +224,48 @@ def test_an_active_session_is_never_erased(place: Place) -> None:
         not_before=now,
         created_at=now,
     )
-    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
-    place.work()
-    assert place.texts("alice") == ["I like tea."]
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I like tea."]
 
 
-def test_work_in_progress_stores_nothing_in_a_deleted_session(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
+def test_work_in_progress_stores_nothing_in_a_deleted_session(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
 
     def delete_meanwhile(request: object) -> None:
-        place.reasoner.act = None
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
+        pipeline.reasoner.act = None
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
 
-    place.reasoner.act = delete_meanwhile
-    place.run(place.unit())
-    assert place.conclusions("alice") == []
-    place.work()
-    assert rows(place, session_key=1) == {}
+    pipeline.reasoner.act = delete_meanwhile
+    pipeline.run(pipeline.unit())
+    assert pipeline.conclusions("alice") == []
+    pipeline.work()
+    assert rows(pipeline, session_key=1) == {}
 
 
-def test_a_worker_whose_unit_was_erased_stores_nothing(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
+def test_a_worker_whose_unit_was_erased_stores_nothing(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
 
     def erase_meanwhile(request: object) -> None:
-        place.reasoner.act = None
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-        place.run("erase:session:1")
+        pipeline.reasoner.act = None
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+        pipeline.run("erase:session:1")
 
-    place.reasoner.act = erase_meanwhile
-    report = place.run(place.unit())
+    pipeline.reasoner.act = erase_meanwhile
+    report = pipeline.run(pipeline.unit())
     assert (report.done, report.failed) == (0, 0)
-    assert rows(place, session_key=1) == {}
-    assert place.conclusions("alice") == []
-    assert [task.kind for task in place.tasks(None)] == [kinds.ERASE]
+    assert rows(pipeline, session_key=1) == {}
+    assert pipeline.conclusions("alice") == []
+    assert [task.kind for task in pipeline.tasks(None)] == [kinds.ERASE]
 
 
 def test_rows_stored_during_the_last_step_are_erased(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (message, *_) = place.say("s", ("alice", "I like tea."))
-    place.work()
-    (known,) = place.conclusions("alice")
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
+    (message, *_) = pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    (known,) = pipeline.conclusions("alice")
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
     original = erase._erase
     late: list[r.Conclusion] = []
 
@@ -275,76 +275,76 @@ def test_rows_stored_during_the_last_step_are_erased(
             late.extend(tx.conclusions.put([replace(known, key=0, uid=new_uid())]))
 
     monkeypatch.setattr(erase, "_erase", arriving)
-    place.work()
+    pipeline.work()
     assert late
-    assert rows(place, session_key=message.session_key) == {}
-    assert only_task(place).outcome["conclusions"] == 2
+    assert rows(pipeline, session_key=message.session_key) == {}
+    assert only_task(pipeline).outcome["conclusions"] == 2
 
 
-def test_other_units_run_between_steps(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_units_run_between_steps(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 5)
     monkeypatch.setattr(runner, "TIME_SLICE_SECONDS", 0.0)
-    fill(place, WORKSPACE, "s")
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-    place.say("other", ("carol", "I sing."))
-    report = place.run("erase:session:1")
+    fill(pipeline, WORKSPACE, "s")
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.say("other", ("carol", "I sing."))
+    report = pipeline.run("erase:session:1")
     assert (report.steps, report.done) == (1, 0)
-    assert only_task(place).state == "pending"
-    assert sum(only_task(place).outcome.values()) == 5
-    units = [report.unit for report in place.work()]
+    assert only_task(pipeline).state == "pending"
+    assert sum(only_task(pipeline).outcome.values()) == 5
+    units = [report.unit for report in pipeline.work()]
     assert (
-        units.index(f"representation:1:2:{place.conclusions('carol')[0].observer_key}")
+        units.index(f"representation:1:2:{pipeline.conclusions('carol')[0].observer_key}")
         < len(units) - 1
     )
-    assert only_task(place).state == "done"
+    assert only_task(pipeline).state == "done"
 
 
-def test_vectors_in_an_outside_index_are_removed(start: Start) -> None:
-    outside = Outside()
-    place = start(
-        Lengths("lengths-1", Capability.SEMANTIC),
+def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) -> None:
+    outside = ExternalIndex()
+    pipeline = open_pipeline(
+        LengthEmbedder("lengths-1", Capability.SEMANTIC),
         outside,
         EMBEDDER="lengths",
         VECTOR_STORE_TYPE="outside",
     )
     for session in ("s", "kept"):
-        place.say(session, ("alice", f"I like {session}."), ("bob", f"I own {session}."))
-    place.work()
+        pipeline.say(session, ("alice", f"I like {session}."), ("bob", f"I own {session}."))
+    pipeline.work()
     assert len(outside.rows) == 8
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-    place.work()
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.work()
     assert {row.session for row in outside.rows.values()} == {2}
     assert len(outside.rows) == 4
-    place.say("kept", ("alice", "I am not embedded yet."))
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "kept")
-    deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
-    place.work()
+    pipeline.say("kept", ("alice", "I am not embedded yet."))
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "kept")
+    deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
+    pipeline.work()
     assert outside.rows == {}
-    assert rows(place, workspace_key=1).keys() == {"erasures"}
+    assert rows(pipeline, workspace_key=1).keys() == {"erasures"}
 
 
 def test_rows_stay_while_an_outside_index_is_unreachable(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outside = Outside()
-    place = start(
-        Lengths("lengths-1", Capability.SEMANTIC),
+    outside = ExternalIndex()
+    pipeline = open_pipeline(
+        LengthEmbedder("lengths-1", Capability.SEMANTIC),
         outside,
         EMBEDDER="lengths",
         VECTOR_STORE_TYPE="outside",
     )
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
 
     def away(*_: object) -> NoReturn:
         raise ConnectionError("away")
 
     with monkeypatch.context() as patched:
         patched.setattr(outside, "delete", away)
-        place.work()
-    assert rows(place, session_key=1).keys() >= {"messages", "conclusions"}
-    place.clock.advance(minutes=10)
-    place.work()
-    assert rows(place, session_key=1) == {}
+        pipeline.work()
+    assert rows(pipeline, session_key=1).keys() >= {"messages", "conclusions"}
+    pipeline.clock.advance(minutes=10)
+    pipeline.work()
+    assert rows(pipeline, session_key=1) == {}
     assert outside.rows == {}

@@ -18,16 +18,16 @@ from memservice.worker import polling
 from memservice.worker.lanes import LOCAL_THREADS, Lanes
 from memservice.worker.polling import Worker
 from memservice.worker.runner import RunReport
-from services.pipeline.conftest import Start
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 PATIENCE = 30.0
 BOUND = 2.0
 """Seconds that other work may wait beside calls that hang."""
 
 
-class Hanging(Scripted):
+class Hanging(ScriptedReasoner):
     """A model whose answers about some peers, and in dreams, never come until `go_on` is set."""
 
     def __init__(self, *peers: str) -> None:
@@ -55,16 +55,19 @@ class Hanging(Scripted):
 
 
 @pytest.fixture
-def hanging(start: Start) -> Iterator[tuple[Place, Hanging]]:
+def hanging(open_pipeline: OpenPipeline) -> Iterator[tuple[Pipeline, Hanging]]:
     reasoner = Hanging("mute", "silent", "still", "quiet")
-    yield start(reasoner=reasoner, WORKER_REMOTE_UNITS="4", PEER_CARD_REFRESH="false"), reasoner
+    yield (
+        open_pipeline(reasoner=reasoner, WORKER_REMOTE_UNITS="4", PEER_CARD_REFRESH="false"),
+        reasoner,
+    )
     reasoner.go_on.set()
 
 
 @contextmanager
-def working(place: Place, reasoner: Hanging) -> Iterator[None]:
+def working(pipeline: Pipeline, reasoner: Hanging) -> Iterator[None]:
     stop = threading.Event()
-    thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+    thread = threading.Thread(target=Worker(pipeline.rt).run, args=(stop,))
     thread.start()
     try:
         yield
@@ -83,95 +86,95 @@ def seconds_until(condition: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
-def fill_model_threads(place: Place, reasoner: Hanging, number: int) -> None:
+def fill_model_threads(pipeline: Pipeline, reasoner: Hanging, number: int) -> None:
     for peer in reasoner.peers[:number]:
-        place.say("stuck", (peer, "Hello."))
+        pipeline.say("stuck", (peer, "Hello."))
     for _ in range(number):
         assert reasoner.hanging.acquire(timeout=PATIENCE)
 
 
-def test_another_session_is_derived_while_a_call_hangs(hanging: tuple[Place, Hanging]) -> None:
-    place, reasoner = hanging
-    with working(place, reasoner):
-        fill_model_threads(place, reasoner, 3)
-        place.say("free", ("alice", "I like tea."))
-        assert seconds_until(lambda: place.texts("alice") == ["I like tea."]) < BOUND
+def test_another_session_is_derived_while_a_call_hangs(hanging: tuple[Pipeline, Hanging]) -> None:
+    pipeline, reasoner = hanging
+    with working(pipeline, reasoner):
+        fill_model_threads(pipeline, reasoner, 3)
+        pipeline.say("free", ("alice", "I like tea."))
+        assert seconds_until(lambda: pipeline.texts("alice") == ["I like tea."]) < BOUND
 
 
 def test_a_session_is_erased_while_every_model_thread_hangs(
-    hanging: tuple[Place, Hanging],
+    hanging: tuple[Pipeline, Hanging],
 ) -> None:
-    place, reasoner = hanging
-    place.say("gone", ("alice", "I like tea."))
-    place.work()
-    with working(place, reasoner):
-        fill_model_threads(place, reasoner, 4)
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
+    pipeline, reasoner = hanging
+    pipeline.say("gone", ("alice", "I like tea."))
+    pipeline.work()
+    with working(pipeline, reasoner):
+        fill_model_threads(pipeline, reasoner, 4)
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "gone")
         assert (
             seconds_until(
-                lambda: {task.state for task in place.tasks(kinds.ERASE)} == {"done"},
+                lambda: {task.state for task in pipeline.tasks(kinds.ERASE)} == {"done"},
             )
             < BOUND
         )
 
 
 def test_local_work_is_found_behind_a_full_batch_of_other_units(
-    hanging: tuple[Place, Hanging], monkeypatch: pytest.MonkeyPatch
+    hanging: tuple[Pipeline, Hanging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place, reasoner = hanging
+    pipeline, reasoner = hanging
     monkeypatch.setattr(polling, "READY_BATCH_SIZE", 5)
-    place.say("gone", ("alice", "I like tea."))
-    place.work()
+    pipeline.say("gone", ("alice", "I like tea."))
+    pipeline.work()
     for number in range(20):
-        place.say(f"s{number}", ("mute", "Hello."))
-    with working(place, reasoner):
+        pipeline.say(f"s{number}", ("mute", "Hello."))
+    with working(pipeline, reasoner):
         for _ in range(4):
             assert reasoner.hanging.acquire(timeout=PATIENCE)
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "gone")
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "gone")
         assert (
-            seconds_until(lambda: {task.state for task in place.tasks(kinds.ERASE)} == {"done"})
+            seconds_until(lambda: {task.state for task in pipeline.tasks(kinds.ERASE)} == {"done"})
             < BOUND
         )
 
 
-def test_dreams_have_at_most_half_of_the_model_threads(hanging: tuple[Place, Hanging]) -> None:
-    place, reasoner = hanging
+def test_dreams_have_at_most_half_of_the_model_threads(hanging: tuple[Pipeline, Hanging]) -> None:
+    pipeline, reasoner = hanging
     peers = [f"p{number}" for number in range(5)]
     for peer in peers:
-        place.say("s", (peer, f"I am {peer}."))
-    place.work()
+        pipeline.say("s", (peer, f"I am {peer}."))
+    pipeline.work()
     for peer in peers:
-        dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest(peer, dreams.OMNI))
-    with working(place, reasoner):
+        dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest(peer, dreams.OMNI))
+    with working(pipeline, reasoner):
         for _ in range(2):
             assert reasoner.hanging.acquire(timeout=PATIENCE)
-        place.say("free", ("alice", "I like tea."))
-        assert seconds_until(lambda: place.texts("alice") == ["I like tea."]) < BOUND
+        pipeline.say("free", ("alice", "I like tea."))
+        assert seconds_until(lambda: pipeline.texts("alice") == ["I like tea."]) < BOUND
         assert reasoner.dreaming == 2
 
 
-def test_a_dream_never_takes_the_only_thread_of_a_workspace(start: Start) -> None:
+def test_a_dream_never_takes_the_only_thread_of_a_workspace(open_pipeline: OpenPipeline) -> None:
     reasoner = Hanging()
-    place = start(reasoner=reasoner, WORKER_REMOTE_UNITS="1", PEER_CARD_REFRESH="false")
-    place.say("s", ("bob", "I sing."))
-    place.work()
-    dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("bob", dreams.OMNI))
-    with working(place, reasoner):
+    pipeline = open_pipeline(reasoner=reasoner, WORKER_REMOTE_UNITS="1", PEER_CARD_REFRESH="false")
+    pipeline.say("s", ("bob", "I sing."))
+    pipeline.work()
+    dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("bob", dreams.OMNI))
+    with working(pipeline, reasoner):
         assert reasoner.hanging.acquire(timeout=PATIENCE)
-        place.say("free", ("alice", "I like tea."))
-        assert seconds_until(lambda: place.texts("alice") == ["I like tea."]) < BOUND
+        pipeline.say("free", ("alice", "I like tea."))
+        assert seconds_until(lambda: pipeline.texts("alice") == ["I like tea."]) < BOUND
 
 
 def test_a_thread_that_becomes_free_takes_the_next_unit_at_once(
-    hanging: tuple[Place, Hanging],
+    hanging: tuple[Pipeline, Hanging],
 ) -> None:
     """However long the other calls of the same round take."""
-    place, reasoner = hanging
-    with working(place, reasoner):
-        fill_model_threads(place, reasoner, 3)
+    pipeline, reasoner = hanging
+    with working(pipeline, reasoner):
+        fill_model_threads(pipeline, reasoner, 3)
         for number in range(10):
-            place.say(f"s{number}", ("alice", f"I was in s{number}."))
-        assert seconds_until(lambda: len(place.texts("alice")) == 10) < BOUND
+            pipeline.say(f"s{number}", ("alice", f"I was in s{number}."))
+        assert seconds_until(lambda: len(pipeline.texts("alice")) == 10) < BOUND
 
 
 @pytest.mark.parametrize("units", [1, 2, 4, 9])

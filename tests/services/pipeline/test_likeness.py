@@ -16,68 +16,82 @@ from memservice.services.sessions import MemberConfig
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
-from services.pipeline.conftest import Start
-from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.fakes import ExternalIndex, LengthEmbedder
+from support.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-def semantic() -> Lengths:
+def semantic() -> LengthEmbedder:
     """Texts that begin alike and are about as long are nearly the same to it."""
-    embedder = Lengths("lengths-1", Capability.SEMANTIC)
+    embedder = LengthEmbedder("lengths-1", Capability.SEMANTIC)
     embedder.duplicate_distance = 0.05
     return embedder
 
 
 @pytest.fixture(params=["inside", "outside"])
-def place(start: Start, request: pytest.FixtureRequest) -> Place:
+def pipeline(open_pipeline: OpenPipeline, request: pytest.FixtureRequest) -> Pipeline:
     if request.param == "inside":
-        return start(semantic(), EMBEDDER="lengths")
-    return start(semantic(), Outside(), EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+        return open_pipeline(semantic(), EMBEDDER="lengths")
+    return open_pipeline(
+        semantic(), ExternalIndex(), EMBEDDER="lengths", VECTOR_STORE_TYPE="outside"
+    )
 
 
-def held(place: Place, observer: str = "alice") -> list[tuple[str, int]]:
-    return [(row.content, row.times_derived) for row in place.conclusions(observer, "alice")]
+def held(pipeline: Pipeline, observer: str = "alice") -> list[tuple[str, int]]:
+    return [(row.content, row.times_derived) for row in pipeline.conclusions(observer, "alice")]
 
 
-def tell(place: Place, *said: str, session: str = "s") -> None:
+def tell(pipeline: Pipeline, *said: str, session: str = "s") -> None:
     for content in said:
-        place.say(session, ("alice", content))
-        place.work()
+        pipeline.say(session, ("alice", content))
+        pipeline.work()
 
 
-def test_a_less_detailed_statement_is_counted_and_not_stored(place: Place) -> None:
-    tell(place, "I am fond of green plums from Zwetschgau.", "I am fond of plums from Zwetschgau.")
-    assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
-    assert (place.outcome("said_already"), place.outcome("stored"), place.counted("alice")) == (
+def test_a_less_detailed_statement_is_counted_and_not_stored(pipeline: Pipeline) -> None:
+    tell(
+        pipeline, "I am fond of green plums from Zwetschgau.", "I am fond of plums from Zwetschgau."
+    )
+    assert held(pipeline) == [("I am fond of green plums from Zwetschgau.", 2)]
+    assert (
+        pipeline.outcome("said_already"),
+        pipeline.outcome("stored"),
+        pipeline.counted("alice"),
+    ) == (
         1,
         1,
         1,
     )
 
 
-def test_a_more_detailed_statement_supersedes_the_stored_one(place: Place) -> None:
-    tell(place, "I am fond of plums from Zwetschgau.", "I am fond of green plums from Zwetschgau.")
-    assert held(place) == [("I am fond of green plums from Zwetschgau.", 2)]
-    assert (place.outcome("replaced"), place.outcome("stored"), place.counted("alice")) == (1, 2, 1)
-    with place.rt.storage.read() as tx:
+def test_a_more_detailed_statement_supersedes_the_stored_one(pipeline: Pipeline) -> None:
+    tell(
+        pipeline, "I am fond of plums from Zwetschgau.", "I am fond of green plums from Zwetschgau."
+    )
+    assert held(pipeline) == [("I am fond of green plums from Zwetschgau.", 2)]
+    assert (
+        pipeline.outcome("replaced"),
+        pipeline.outcome("stored"),
+        pipeline.counted("alice"),
+    ) == (1, 2, 1)
+    with pipeline.rt.storage.read() as tx:
         (old,) = tx.rows.page(Conclusion, equals(state=SUPERSEDED))
     assert old.content == "I am fond of plums from Zwetschgau."
-    assert old.superseded_by == place.conclusions("alice")[0].key
+    assert old.superseded_by == pipeline.conclusions("alice")[0].key
     assert old.internal["superseded"]
 
 
-def test_counts_continue_over_several_replacements(place: Place) -> None:
+def test_counts_continue_over_several_replacements(pipeline: Pipeline) -> None:
     tell(
-        place,
+        pipeline,
         "I am fond of plums.",
         "I am fond of green plums.",
         "I am so fond of green plums.",
         "I am fond of plums.",
     )
-    assert [times for _, times in held(place)] == [4]
+    assert [times for _, times in held(pipeline)] == [4]
 
 
 @pytest.mark.parametrize(
@@ -91,13 +105,13 @@ def test_counts_continue_over_several_replacements(place: Place) -> None:
     ],
 )
 def test_statements_that_differ_in_a_fact_are_not_merged(
-    place: Place, one: str, other: str
+    pipeline: Pipeline, one: str, other: str
 ) -> None:
-    tell(place, one, other)
-    assert held(place) == [(one, 1), (other, 1)]
+    tell(pipeline, one, other)
+    assert held(pipeline) == [(one, 1), (other, 1)]
 
 
-class Angles(Lengths):
+class Angles(LengthEmbedder):
     """Two texts, at an angle of 60 degrees: their cosine is exactly 0.5."""
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
@@ -107,62 +121,62 @@ class Angles(Lengths):
 
 @pytest.mark.parametrize(("distance", "merged"), [(0.5, True), (0.499, False)])
 def test_a_score_of_exactly_the_minimum_is_a_duplicate(
-    start: Start, distance: float, merged: bool
+    open_pipeline: OpenPipeline, distance: float, merged: bool
 ) -> None:
     embedder = Angles("lengths-1", Capability.SEMANTIC)
     embedder.duplicate_distance = distance
-    place = start(embedder, EMBEDDER="lengths")
-    tell(place, "I like green plums.", "I like plums.", "I like green.")
-    assert len(held(place)) == (1 if merged else 2)
+    pipeline = open_pipeline(embedder, EMBEDDER="lengths")
+    tell(pipeline, "I like green plums.", "I like plums.", "I like green.")
+    assert len(held(pipeline)) == (1 if merged else 2)
 
 
-def test_statements_of_different_sessions_are_not_merged(place: Place) -> None:
-    tell(place, "I am fond of green plums.")
-    tell(place, "I am fond of plums.", session="t")
-    assert len(held(place)) == 2
+def test_statements_of_different_sessions_are_not_merged(pipeline: Pipeline) -> None:
+    tell(pipeline, "I am fond of green plums.")
+    tell(pipeline, "I am fond of plums.", session="t")
+    assert len(held(pipeline)) == 2
 
 
-def test_each_observer_is_deduplicated_by_itself(place: Place) -> None:
-    tell(place, "I am fond of green plums.")
-    place.join("s", bob=MemberConfig(observe_others=True))
-    tell(place, "I am fond of plums.")
-    assert held(place) == [("I am fond of green plums.", 2)]
-    assert held(place, "bob") == [("I am fond of plums.", 1)]
+def test_each_observer_is_deduplicated_by_itself(pipeline: Pipeline) -> None:
+    tell(pipeline, "I am fond of green plums.")
+    pipeline.join("s", bob=MemberConfig(observe_others=True))
+    tell(pipeline, "I am fond of plums.")
+    assert held(pipeline) == [("I am fond of green plums.", 2)]
+    assert held(pipeline, "bob") == [("I am fond of plums.", 1)]
 
 
-def test_deduplication_can_be_switched_off(start: Start) -> None:
-    place = start(semantic(), EMBEDDER="lengths", DERIVER_DEDUPLICATE="false")
-    tell(place, "I am fond of green plums.", "I am fond of plums.")
-    assert len(held(place)) == 2
+def test_deduplication_can_be_switched_off(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(semantic(), EMBEDDER="lengths", DERIVER_DEDUPLICATE="false")
+    tell(pipeline, "I am fond of green plums.", "I am fond of plums.")
+    assert len(held(pipeline)) == 2
 
 
-def test_a_non_semantic_embedder_merges_nothing(start: Start) -> None:
-    embedder = Lengths()
+def test_a_non_semantic_embedder_merges_nothing(open_pipeline: OpenPipeline) -> None:
+    embedder = LengthEmbedder()
     embedder.duplicate_distance = 0.05
-    place = start(embedder, EMBEDDER="lengths")
-    tell(place, "I am fond of green plums.", "I am fond of plums.")
-    assert len(held(place)) == 2
+    pipeline = open_pipeline(embedder, EMBEDDER="lengths")
+    tell(pipeline, "I am fond of green plums.", "I am fond of plums.")
+    assert len(held(pipeline)) == 2
 
 
-def test_an_unreachable_embedder_loses_nothing(start: Start) -> None:
+def test_an_unreachable_embedder_loses_nothing(open_pipeline: OpenPipeline) -> None:
     embedder = semantic()
-    place = start(embedder, EMBEDDER="lengths", DERIVER_FLUSH_ENABLED="true")
-    tell(place, "I am fond of green plums.")
+    pipeline = open_pipeline(embedder, EMBEDDER="lengths", DERIVER_FLUSH_ENABLED="true")
+    tell(pipeline, "I am fond of green plums.")
     embedder.fails = 1
-    place.say("s", ("alice", "I am fond of plums."))
-    (unit,) = [unit for unit in place.ready() if unit.startswith(kinds.REPRESENTATION)]
-    place.run(unit)
-    assert len(held(place)) == 2
-    place.work()
-    assert place.tasks(kinds.EMBED, state="pending") == []
+    pipeline.say("s", ("alice", "I am fond of plums."))
+    (unit,) = [unit for unit in pipeline.ready() if unit.startswith(kinds.REPRESENTATION)]
+    pipeline.run(unit)
+    assert len(held(pipeline)) == 2
+    pipeline.work()
+    assert pipeline.tasks(kinds.EMBED, state="pending") == []
 
 
-def test_the_vectors_that_were_compared_are_stored(start: Start) -> None:
+def test_the_vectors_that_were_compared_are_stored(open_pipeline: OpenPipeline) -> None:
     embedder = semantic()
-    place = start(embedder, EMBEDDER="lengths", EMBED_MESSAGES="false")
-    tell(place, "I am fond of green plums.")
+    pipeline = open_pipeline(embedder, EMBEDDER="lengths", EMBED_MESSAGES="false")
+    tell(pipeline, "I am fond of green plums.")
     assert embedder.asked == [["I am fond of green plums."]]
-    assert place.tasks(kinds.EMBED) == []
+    assert pipeline.tasks(kinds.EMBED) == []
 
 
 @pytest.mark.parametrize(

@@ -29,110 +29,112 @@ from memservice.services.tasks import lease_owner
 from memservice.spi.storage import Transaction
 from memservice.worker import retention
 from memservice.worker.housekeeping import Housekeeping
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 
 
-def pass_time(place: Place, **by: float) -> None:
+def pass_time(pipeline: Pipeline, **by: float) -> None:
     """The clock runs that far, and does not jump."""
-    place.clock.advance(**by)
-    place.rt.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=retention.FACT)))
+    pipeline.clock.advance(**by)
+    pipeline.rt.storage.write(lambda tx: tx.rows.delete(Fact, equals(name=retention.FACT)))
 
 
 def fail(request: object) -> None:
     raise RuntimeError("no")
 
 
-def test_done_and_failed_tasks_are_erased_after_their_retention(start: Start) -> None:
-    place = start(WORKER_MAX_ATTEMPTS="1")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    place.reasoner.act = fail
-    place.say("s", ("alice", "I own a boat."))
-    place.work()
-    place.clock.advance(hours=11.9)
-    assert retention.sweep(place.rt).total() == 0
-    place.clock.advance(hours=0.2)
-    assert retention.sweep(place.rt)["done tasks"] == 1
-    assert [task.state for task in place.tasks()] == ["failed"]
-    pass_time(place, days=29.4)
-    assert retention.sweep(place.rt).total() == 0
-    pass_time(place, days=0.2)
-    assert retention.sweep(place.rt)["failed tasks"] == 1
-    assert place.tasks(None) == []
+def test_done_and_failed_tasks_are_erased_after_their_retention(
+    open_pipeline: OpenPipeline,
+) -> None:
+    pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="1")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    pipeline.reasoner.act = fail
+    pipeline.say("s", ("alice", "I own a boat."))
+    pipeline.work()
+    pipeline.clock.advance(hours=11.9)
+    assert retention.sweep(pipeline.rt).total() == 0
+    pipeline.clock.advance(hours=0.2)
+    assert retention.sweep(pipeline.rt)["done tasks"] == 1
+    assert [task.state for task in pipeline.tasks()] == ["failed"]
+    pass_time(pipeline, days=29.4)
+    assert retention.sweep(pipeline.rt).total() == 0
+    pass_time(pipeline, days=0.2)
+    assert retention.sweep(pipeline.rt)["failed tasks"] == 1
+    assert pipeline.tasks(None) == []
 
 
 def test_each_sweep_reclaims_for_a_limited_time(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[bool] = [True, True, False]
-    monkeypatch.setattr(place.rt.storage, "reclaim", lambda: steps.pop(0))
-    retention.sweep(place.rt)
+    monkeypatch.setattr(pipeline.rt.storage, "reclaim", lambda: steps.pop(0))
+    retention.sweep(pipeline.rt)
     assert steps == [], "until there is no more"
-    place.clock.advance(minutes=2)
+    pipeline.clock.advance(minutes=2)
     monkeypatch.setattr(retention, "RECLAIM_SECONDS", 0.1)
-    monkeypatch.setattr(place.rt.storage, "reclaim", lambda: True)
+    monkeypatch.setattr(pipeline.rt.storage, "reclaim", lambda: True)
     began = time.monotonic()
-    retention.sweep(place.rt)
+    retention.sweep(pipeline.rt)
     assert time.monotonic() - began < 5, "the next sweep goes on"
 
 
-def test_texts_of_an_erased_workspace_are_not_left_in_the_file(place: Place) -> None:
-    if place.rt.storage.name != "sqlite":
+def test_texts_of_an_erased_workspace_are_not_left_in_the_file(pipeline: Pipeline) -> None:
+    if pipeline.rt.storage.name != "sqlite":
         pytest.skip("a matter of SQLite's file")
-    folder = Path(place.rt.settings.db.connection_uri.removeprefix("sqlite:///")).parent
+    folder = Path(pipeline.rt.settings.db.connection_uri.removeprefix("sqlite:///")).parent
 
     def written() -> int:
         return sum(file.read_bytes().count(b"zorbmarker") for file in folder.glob("*.db*"))
 
-    place.say("s", *[("alice", f"I keep zorbmarker{number} bees.") for number in range(50)])
-    place.work()
+    pipeline.say("s", *[("alice", f"I keep zorbmarker{number} bees.") for number in range(50)])
+    pipeline.work()
     assert written() > 50
-    deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-    place.work()
-    deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
-    place.work()
-    retention.sweep(place.rt)
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.work()
+    deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
+    pipeline.work()
+    retention.sweep(pipeline.rt)
     assert written() == 0
 
 
-def test_pending_tasks_are_never_erased(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.clock.advance(days=1_000)
-    assert retention.sweep(place.rt).total() == 0
-    place.work()
-    assert place.texts("alice") == ["I like tea."]
+def test_pending_tasks_are_never_erased(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.clock.advance(days=1_000)
+    assert retention.sweep(pipeline.rt).total() == 0
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I like tea."]
 
 
-def test_deleted_conclusions_are_erased_and_superseded_ones_kept(place: Place) -> None:
-    place.say("s", ("alice", "I like tea.\nI own a boat.\nI sing."))
-    place.work()
-    tea, boat, song = place.conclusions("alice")
-    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, tea.uid)
-    place.rt.storage.write(
+def test_deleted_conclusions_are_erased_and_superseded_ones_kept(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea.\nI own a boat.\nI sing."))
+    pipeline.work()
+    tea, boat, song = pipeline.conclusions("alice")
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, tea.uid)
+    pipeline.rt.storage.write(
         lambda tx: tx.conclusions.put([replace(boat, state=SUPERSEDED, superseded_by=song.key)])
     )
-    place.clock.advance(minutes=4.9)
-    assert retention.sweep(place.rt).total() == 0
-    place.clock.advance(minutes=0.2)
-    assert retention.sweep(place.rt)["deleted conclusions"] == 1
-    with place.rt.storage.read() as tx:
+    pipeline.clock.advance(minutes=4.9)
+    assert retention.sweep(pipeline.rt).total() == 0
+    pipeline.clock.advance(minutes=0.2)
+    assert retention.sweep(pipeline.rt)["deleted conclusions"] == 1
+    with pipeline.rt.storage.read() as tx:
         assert {row.uid for row in tx.rows.page(Conclusion)} == {boat.uid, song.uid}
 
 
-def test_one_process_sweeps_at_a_time(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    place.clock.advance(hours=13)
-    lease = place.rt.storage.write(
-        lambda tx: tx.tasks.claim(retention.UNIT, "another", place.clock(), 60)
+def test_one_process_sweeps_at_a_time(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    pipeline.clock.advance(hours=13)
+    lease = pipeline.rt.storage.write(
+        lambda tx: tx.tasks.claim(retention.UNIT, "another", pipeline.clock(), 60)
     )
     assert lease is not None
-    assert retention.sweep(place.rt).total() == 0
-    assert len(place.tasks()) == 1
-    place.rt.storage.write(lambda tx: tx.tasks.release(lease))
-    assert retention.sweep(place.rt).total() == 1
+    assert retention.sweep(pipeline.rt).total() == 0
+    assert len(pipeline.tasks()) == 1
+    pipeline.rt.storage.write(lambda tx: tx.tasks.release(lease))
+    assert retention.sweep(pipeline.rt).total() == 1
 
 
 @pytest.fixture
@@ -143,7 +145,7 @@ def ended_pid() -> int:
 
 
 def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(
-    place: Place, ended_pid: int
+    pipeline: Pipeline, ended_pid: int
 ) -> None:
     here = lease_owner._machine()
     mine = lease_owner.start_claim()
@@ -164,15 +166,15 @@ def test_leases_of_ended_processes_of_this_machine_are_freed_and_no_others(
     others = {f"{machine}|{ended_pid}|1|x" for machine in elsewhere}
     there = {mine, parent, *others, "somebody", f"{here}|none|1|x", f"{here}|{ended_pid}"}
     for number, name in enumerate(sorted(gone | there)):
-        place.rt.storage.write(
-            lambda tx, n=number, o=name: tx.tasks.claim(f"unit:{n}", o, place.clock(), 60)  # type: ignore[misc]
+        pipeline.rt.storage.write(
+            lambda tx, n=number, o=name: tx.tasks.claim(f"unit:{n}", o, pipeline.clock(), 60)  # type: ignore[misc]
         )
-    assert retention.free_abandoned(place.rt) == len(gone)
-    with place.rt.storage.read() as tx:
+    assert retention.free_abandoned(pipeline.rt) == len(gone)
+    with pipeline.rt.storage.read() as tx:
         assert {lease.owner for lease in tx.tasks.leases()} == there
-    assert retention.free_abandoned(place.rt) == 0
+    assert retention.free_abandoned(pipeline.rt) == 0
     lease_owner.end_claim(mine)
-    assert retention.free_abandoned(place.rt) == 1
+    assert retention.free_abandoned(pipeline.rt) == 1
 
 
 @pytest.mark.skipif(
@@ -193,7 +195,7 @@ def test_a_process_of_another_pid_namespace_is_not_judged_by_its_pid() -> None:
     not Path("/proc/self/stat").exists(),
     reason="the state of a process is read from /proc, as Linux has it",
 )
-def test_a_zombie_process_counts_as_ended(place: Place) -> None:
+def test_a_zombie_process_counts_as_ended(pipeline: Pipeline) -> None:
     """As it may be for ever where a container has no init process."""
     process = subprocess.Popen(
         [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
@@ -210,24 +212,26 @@ def test_a_zombie_process_counts_as_ended(place: Place) -> None:
     process.stdin.close()
 
 
-def test_a_unit_of_an_ended_process_is_taken_over_at_once(place: Place, ended_pid: int) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
+def test_a_unit_of_an_ended_process_is_taken_over_at_once(
+    pipeline: Pipeline, ended_pid: int
+) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
     dead = f"{lease_owner._machine()}|{ended_pid}|1|x"
-    place.rt.storage.write(lambda tx: tx.tasks.claim(unit, dead, place.clock(), 300))
-    assert place.work() == []
-    retention.free_abandoned(place.rt)
-    place.work()
-    assert [c.times_derived for c in place.conclusions("alice")] == [1]
+    pipeline.rt.storage.write(lambda tx: tx.tasks.claim(unit, dead, pipeline.clock(), 300))
+    assert pipeline.work() == []
+    retention.free_abandoned(pipeline.rt)
+    pipeline.work()
+    assert [c.times_derived for c in pipeline.conclusions("alice")] == [1]
 
 
 def test_every_kind_is_erased_in_batches_and_time_slices(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No transaction holds the only lock of a SQLite store for long, and other work need not wait
     until all is erased."""
     monkeypatch.setattr(retention, "BATCH_SIZE", 3)
-    place = start()
+    pipeline = open_pipeline()
     stored = [
         [
             Task(
@@ -235,19 +239,19 @@ def test_every_kind_is_erased_in_batches_and_time_slices(
                 kind="k",
                 unit="u",
                 state=state,
-                finished_at=place.clock(),
-                **times(place),
+                finished_at=pipeline.clock(),
+                **times(pipeline),
             )
             for n in range(7)
         ]
         for state in (DONE, FAILED)
     ]
-    place.rt.storage.write(lambda tx: [tx.tasks.add(tasks) for tasks in stored])
-    said = place.say("s", ("alice", "I like tea."))[0]
-    place.rt.storage.write(lambda tx: tx.rows.put([key(place, said, n) for n in range(7)]))
+    pipeline.rt.storage.write(lambda tx: [tx.tasks.add(tasks) for tasks in stored])
+    said = pipeline.say("s", ("alice", "I like tea."))[0]
+    pipeline.rt.storage.write(lambda tx: tx.rows.put([key(pipeline, said, n) for n in range(7)]))
     most: list[int] = []
-    delete = place.rt.storage.write
-    place.clock.advance(days=31)
+    delete = pipeline.rt.storage.write
+    pipeline.clock.advance(days=31)
 
     def counted(fn: Callable[[Transaction], Any]) -> Any:
         result = delete(fn)
@@ -255,8 +259,8 @@ def test_every_kind_is_erased_in_batches_and_time_slices(
             most.append(result)
         return result
 
-    monkeypatch.setattr(place.rt.storage, "write", counted)
-    swept = retention.sweep(place.rt)
+    monkeypatch.setattr(pipeline.rt.storage, "write", counted)
+    swept = retention.sweep(pipeline.rt)
     assert {name: number for name, number in swept.items() if number} == {
         "done tasks": 7,
         "failed tasks": 7,
@@ -267,35 +271,42 @@ def test_every_kind_is_erased_in_batches_and_time_slices(
 
 
 def test_a_long_purge_continues_in_the_next_round(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "BATCH_SIZE", 3)
     monkeypatch.setattr(retention, "TIME_SLICE_SECONDS", 0.0)
-    place = start()
+    pipeline = open_pipeline()
     tasks = [
-        Task(uid=str(n), kind="k", unit="u", state=DONE, finished_at=place.clock(), **times(place))
+        Task(
+            uid=str(n),
+            kind="k",
+            unit="u",
+            state=DONE,
+            finished_at=pipeline.clock(),
+            **times(pipeline),
+        )
         for n in range(7)
     ]
-    place.rt.storage.write(lambda tx: tx.tasks.add(tasks))
-    place.clock.advance(days=1)
-    housekeeping = Housekeeping(place.rt)
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add(tasks))
+    pipeline.clock.advance(days=1)
+    housekeeping = Housekeeping(pipeline.rt)
     left = []
     for _ in range(4):
         housekeeping.run_due()
-        left.append(len(place.tasks(None)))
+        left.append(len(pipeline.tasks(None)))
     assert left == [4, 1, 0, 0]
 
 
-def times(place: Place) -> dict[str, Any]:
-    return {"not_before": place.clock(), "created_at": place.clock()}
+def times(pipeline: Pipeline) -> dict[str, Any]:
+    return {"not_before": pipeline.clock(), "created_at": pipeline.clock()}
 
 
-def key(place: Place, said: Message, number: int) -> IdempotencyKey:
+def key(pipeline: Pipeline, said: Message, number: int) -> IdempotencyKey:
     return IdempotencyKey(
         workspace_key=said.workspace_key,
         session_key=said.session_key,
         digest=f"k{number}",
         request="r",
         message_keys=[said.key],
-        created_at=place.clock(),
+        created_at=pipeline.clock(),
     )

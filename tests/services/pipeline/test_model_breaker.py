@@ -26,9 +26,9 @@ from memservice.spi.llm import CompletionRequest, MalformedAnswer, ModelFailure,
 from memservice.worker import runner
 from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.polling import Worker
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Clock, Place
-from support.pipeline.webhook_places import SETTINGS, register
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Clock, Pipeline
+from support.pipeline.webhooks import SETTINGS, register
 from support.reasoning.model import SCRIPTED, ScriptedModel
 from support.receiver import Receiver
 from support.stores.stores import sqlite_store_at
@@ -40,8 +40,8 @@ FOUND = {"statements": [{"content": "Alice likes tea.", "messages": [1]}]}
 class Outages:
     """A store whose language model fails as long as `failure` is set."""
 
-    def __init__(self, place: Place, model: ScriptedModel) -> None:
-        self.place, self.model = place, model
+    def __init__(self, pipeline: Pipeline, model: ScriptedModel) -> None:
+        self.pipeline, self.model = pipeline, model
         self.failure: Callable[[], Exception] | None = None
         self.events: list[tuple[str, dict[str, Any]]] = []
         model.say = self._answer
@@ -56,31 +56,31 @@ class Outages:
     def say(self, sessions: int = 6, messages: int = 10) -> None:
         for number in range(sessions):
             said = [("alice", f"I like tea number {n}.") for n in range(messages)]
-            self.place.say(f"s{number}", *said)
+            self.pipeline.say(f"s{number}", *said)
 
     def work_for(self, seconds: float, step: float = 5.0) -> None:
         """A worker beside a clock that moves."""
-        end = self.place.clock() + timedelta(seconds=seconds)
-        while self.place.clock() < end:
-            self.place.work()
-            self.place.clock.advance(seconds=step)
+        end = self.pipeline.clock() + timedelta(seconds=seconds)
+        while self.pipeline.clock() < end:
+            self.pipeline.work()
+            self.pipeline.clock.advance(seconds=step)
 
     def outages(self) -> list[Outage]:
-        with self.place.rt.storage.read() as tx:
+        with self.pipeline.rt.storage.read() as tx:
             return model_breaker.current(tx)
 
     def states(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for task in self.place.tasks(kinds.REPRESENTATION):
+        for task in self.pipeline.tasks(kinds.REPRESENTATION):
             found[task.state] = found.get(task.state, 0) + 1
         return found
 
 
-Start = Callable[..., Outages]
+OpenPipeline = Callable[..., Outages]
 
 
 @pytest.fixture
-def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
+def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipeline]:
     opened: list[Runtime] = []
 
     def open_outages(**settings: str) -> Outages:
@@ -99,7 +99,7 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
         runtime = open_runtime(loaded, plugins=load_plugins(loaded, extra=[model]), clock=clock)
         opened.append(runtime)
         runtime.storage.migrate()
-        return Outages(Place(runtime, clock, Scripted()), model)
+        return Outages(Pipeline(runtime, clock, ScriptedReasoner()), model)
 
     yield open_outages
     for runtime in opened:
@@ -107,8 +107,8 @@ def start(local_storage_name: str, tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def outages(start: Start) -> Outages:
-    return start()
+def outages(open_pipeline: OpenPipeline) -> Outages:
+    return open_pipeline()
 
 
 def wrong_key() -> Exception:
@@ -127,7 +127,7 @@ def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
     outages.say(sessions=6, messages=10)
     outages.work_for(600)
     assert outages.states() == {"pending": 60}
-    assert {task.attempts for task in outages.place.tasks(kinds.REPRESENTATION)} == {0}
+    assert {task.attempts for task in outages.pipeline.tasks(kinds.REPRESENTATION)} == {0}
     assert outages.calls <= 12
     outages.failure = None
     outages.work_for(60)
@@ -138,14 +138,14 @@ def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
 def test_pauses_grow_and_one_task_at_a_time_probes(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=6, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     pauses = []
     for _ in range(12):
         (outage,) = outages.outages()
-        pauses.append((outage.retry_at - outages.place.clock()).total_seconds())
-        outages.place.clock.now = outage.retry_at
+        pauses.append((outage.retry_at - outages.pipeline.clock()).total_seconds())
+        outages.pipeline.clock.now = outage.retry_at
         before = outages.calls
-        outages.place.work()
+        outages.pipeline.work()
         assert outages.calls == before + 1
     assert pauses[:5] == [30, 60, 120, 210, 210]
     assert [round(pause) for pause in pauses[5:9]] == [210, 280, 373, 498]
@@ -157,42 +157,42 @@ def test_pauses_have_a_maximum(outages: Outages) -> None:
     outages.say(sessions=1, messages=1)
     outages.work_for(24 * 3600, step=300)
     (outage,) = outages.outages()
-    assert (outage.retry_at - outages.place.clock()).total_seconds() <= 900
+    assert (outage.retry_at - outages.pipeline.clock()).total_seconds() <= 900
     assert outages.calls < 140
 
 
 def test_a_batch_is_not_cut_for_a_failure_of_the_provider(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=1, messages=15)
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.calls == 1
     outages.failure = None
-    outages.place.clock.advance(seconds=31)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=31)
+    outages.pipeline.work()
     assert outages.calls == 2
 
 
 def test_the_provider_can_ask_for_a_longer_pause(outages: Outages) -> None:
     outages.failure = lambda: ModelFailure("quota", retryable=True, status=429, retry_after=90.0)
     outages.say(sessions=3, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     calls = outages.calls
     for seconds in (30, 59):
-        outages.place.clock.advance(seconds=seconds)
-        outages.place.work()
+        outages.pipeline.clock.advance(seconds=seconds)
+        outages.pipeline.work()
         assert outages.calls == calls
-        outages.place.clock.advance(seconds=-seconds)
+        outages.pipeline.clock.advance(seconds=-seconds)
     outages.failure = None
-    outages.place.clock.advance(seconds=91)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=91)
+    outages.pipeline.work()
     assert outages.states() == {"done": 3}
 
 
-def test_failures_of_the_content_count_against_the_task(start: Start) -> None:
-    outages = start(WORKER_MAX_ATTEMPTS="1")
+def test_failures_of_the_content_count_against_the_task(open_pipeline: OpenPipeline) -> None:
+    outages = open_pipeline(WORKER_MAX_ATTEMPTS="1")
     outages.failure = lambda: MalformedAnswer("no JSON in it")
     outages.say(sessions=1, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"failed": 1}
     assert outages.outages() == []
 
@@ -200,10 +200,10 @@ def test_failures_of_the_content_count_against_the_task(start: Start) -> None:
 def test_a_failure_of_the_content_shows_that_the_model_is_back(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=3, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     outages.failure = lambda: Refusal("the model declined")
-    outages.place.clock.advance(seconds=31)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=31)
+    outages.pipeline.work()
     assert outages.outages() == []
     assert outages.states() == {"done": 3}, "what was refused is recorded, the rest is derived"
 
@@ -218,7 +218,7 @@ def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> 
 
     outages.failure = at_the_same_time
     outages.say(sessions=4, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"done": 4}
     assert outages.outages() == []
 
@@ -235,16 +235,16 @@ def model_events(receiver: Receiver) -> list[str]:
 
 
 def test_one_task_that_the_provider_always_rejects_fails_alone(
-    start: Start, receiver: Receiver
+    open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:
-    outages = start(**SETTINGS)
+    outages = open_pipeline(**SETTINGS)
     outages.model.say = rejects_poison
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    register(outages.place, receiver)
-    outages.place.say("bad", ("alice", "Some poison."))
+    outages.pipeline.work()
+    register(outages.pipeline, receiver)
+    outages.pipeline.say("bad", ("alice", "Some poison."))
     for hour in range(24):
-        outages.place.say(f"good{hour}", ("alice", "I like tea."))
+        outages.pipeline.say(f"good{hour}", ("alice", "I like tea."))
         outages.work_for(60)
         assert outages.states().get("done", 0) == hour + 2
         outages.work_for(600, step=60)
@@ -256,40 +256,40 @@ def test_one_task_that_the_provider_always_rejects_fails_alone(
 
 
 def test_a_task_that_always_fails_beside_others_is_no_outage(
-    start: Start, receiver: Receiver
+    open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:
-    outages = start(**SETTINGS, WORKER_MAX_ATTEMPTS="3")
+    outages = open_pipeline(**SETTINGS, WORKER_MAX_ATTEMPTS="3")
     outages.model.say = rejects_poison
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    register(outages.place, receiver)
-    outages.place.say("bad", ("alice", "Some poison."))
+    outages.pipeline.work()
+    register(outages.pipeline, receiver)
+    outages.pipeline.say("bad", ("alice", "Some poison."))
     for number in range(60):
-        outages.place.say(f"good{number}", ("alice", "I like tea."))
-        outages.place.work()
+        outages.pipeline.say(f"good{number}", ("alice", "I like tea."))
+        outages.pipeline.work()
         assert outages.states()["done"] == number + 2
-        outages.place.clock.advance(seconds=10)
+        outages.pipeline.clock.advance(seconds=10)
     assert outages.states()["failed"] == 1
     assert model_events(receiver) == []
 
 
 def test_other_tasks_do_not_wait_for_a_task_that_fails_alone(outages: Outages) -> None:
     """Not even if they arrive while that one probes."""
-    rt = outages.place.rt
+    rt = outages.pipeline.rt
     outages.model.say = rejects_poison
-    outages.place.say("bad", ("alice", "Some poison."))
-    outages.place.work()
-    outages.place.clock.advance(seconds=31)
-    (bad,) = outages.place.tasks(kinds.REPRESENTATION)
+    outages.pipeline.say("bad", ("alice", "Some poison."))
+    outages.pipeline.work()
+    outages.pipeline.clock.advance(seconds=31)
+    (bad,) = outages.pipeline.tasks(kinds.REPRESENTATION)
     probe = model_breaker.attempt(rt, bad)
     assert probe is not None
-    outages.place.say("good", ("alice", "I like tea."))
-    outages.place.work()
+    outages.pipeline.say("good", ("alice", "I like tea."))
+    outages.pipeline.work()
     assert outages.states() == {"pending": 2}, "one probe at a time"
     failure = ModelFailure("status 500", retryable=True, status=500)
     failure.model = "scripted scripted-1"
     assert probe.failed(failure) is not None
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"pending": 1, "done": 1}
 
 
@@ -298,21 +298,21 @@ def test_a_new_outage_does_not_use_up_the_tries_of_a_task_that_failed_before(
 ) -> None:
     outages.failure = unreachable
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    model_breaker.close(outages.place.rt, "scripted scripted-1")  # another process had an answer
+    outages.pipeline.work()
+    model_breaker.close(outages.pipeline.rt, "scripted scripted-1")  # another process had an answer
     outages.work_for(12 * 3600, step=900)
-    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    (task,) = outages.pipeline.tasks(kinds.REPRESENTATION)
     assert (task.state, task.attempts) == ("pending", 1)
     assert len(outages.outages()) == 1
 
 
 def test_a_recorded_failure_names_its_model(outages: Outages) -> None:
     """A task that then waits for another model has not failed with that one."""
-    rt = outages.place.rt
+    rt = outages.pipeline.rt
     outages.failure = unreachable
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    outages.pipeline.work()
+    (task,) = outages.pipeline.tasks(kinds.REPRESENTATION)
     failure = ModelFailure("status 500", retryable=True, status=500)
     outage = model_breaker.open_(rt, "scripted scripted-2", failure, task)
     assert outage is not None
@@ -325,11 +325,11 @@ def test_a_recorded_failure_names_its_model(outages: Outages) -> None:
 def down(outages: Outages, *models: str) -> Task:
     """Open breakers of all these models for a task that needs them; the task, which may probe."""
     outages.say(sessions=1, messages=1)
-    (task,) = outages.place.tasks(kinds.REPRESENTATION)
+    (task,) = outages.pipeline.tasks(kinds.REPRESENTATION)
     for model in models:
         failure = ModelFailure("status 500", retryable=True, status=500)
-        model_breaker.open_(outages.place.rt, model, failure, task)
-    outages.place.clock.advance(seconds=31)
+        model_breaker.open_(outages.pipeline.rt, model, failure, task)
+    outages.pipeline.clock.advance(seconds=31)
     return task
 
 
@@ -337,7 +337,7 @@ def down(outages: Outages, *models: str) -> Task:
 def test_a_task_that_cannot_probe_all_its_models_probes_none(
     outages: Outages, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    rt = outages.place.rt
+    rt = outages.pipeline.rt
     monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("one", "two"))
     task = down(outages, "one", "two")
     begin = model_breaker._begin_probe
@@ -362,42 +362,44 @@ def test_an_answer_closes_the_breaker_of_its_model_alone(
     outages: Outages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("one", "two"))
-    attempt = model_breaker.attempt(outages.place.rt, down(outages, "one", "two"))
+    attempt = model_breaker.attempt(outages.pipeline.rt, down(outages, "one", "two"))
     assert attempt is not None
     attempt.answered("one")
     assert [outage.model for outage in outages.outages()] == ["two"]
-    assert list(outages.place.rt.models_answered) == ["one"]
+    assert list(outages.pipeline.rt.models_answered) == ["one"]
     attempt.ended()
     assert [outage.probing for outage in outages.outages()] == [False]
 
 
-def test_an_answer_of_the_first_model_closes_the_breaker_of_its_fallback(start: Start) -> None:
+def test_an_answer_of_the_first_model_closes_the_breaker_of_its_fallback(
+    open_pipeline: OpenPipeline,
+) -> None:
     """The fallback has no call then that could close it, and tasks would run one at a time."""
     fallback = "DERIVER_MODEL_CONFIG__FALLBACK__"
-    outages = start(
+    outages = open_pipeline(
         **{fallback + "TRANSPORT": "scripted", fallback + "MODEL": "scripted-2"},
     )
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     assert [outage.model for outage in outages.outages()] == ["scripted scripted-2"]
     outages.failure = None
-    outages.place.clock.advance(seconds=31)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=31)
+    outages.pipeline.work()
     assert {request.model for request in outages.model.requests[-2:]} == {"scripted-1"}
     assert (outages.states(), outages.outages()) == ({"done": 2}, [])
 
 
-def test_a_worker_that_starts_tries_at_once(outages: Outages, start: Start) -> None:
+def test_a_worker_that_starts_tries_at_once(outages: Outages, open_pipeline: OpenPipeline) -> None:
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     (before,) = outages.outages()
     outages.failure = None
-    model_breaker.retry_now(outages.place.rt)
+    model_breaker.retry_now(outages.pipeline.rt)
     (outage,) = outages.outages()
     assert (outage.since, outage.failures) == (before.since, before.failures)
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"done": 2}
 
 
@@ -406,38 +408,38 @@ def test_an_outage_of_a_model_that_is_no_longer_configured_is_forgotten(
 ) -> None:
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("scripted other",))
-    model_breaker.retry_now(outages.place.rt)
+    model_breaker.retry_now(outages.pipeline.rt)
     assert outages.outages() == []
-    assert len(outages.place.ready()) == 2
+    assert len(outages.pipeline.ready()) == 2
 
 
 @pytest.mark.parametrize("hours", [5, 9_000])
 def test_an_outage_of_a_clock_that_was_ahead_ends(outages: Outages, hours: int) -> None:
     outages.failure = wrong_key
-    clock = outages.place.clock
+    clock = outages.pipeline.clock
     clock.advance(hours=hours)
     outages.say(sessions=2, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     clock.advance(hours=-hours)
-    Housekeeping(outages.place.rt).run_due()
+    Housekeeping(outages.pipeline.rt).run_due()
     (outage,) = outages.outages()
     assert outage.since == outage.retry_at == clock()
     outages.failure = None
-    outages.place.work()
+    outages.pipeline.work()
     assert (outages.states(), outages.outages()) == ({"done": 2}, [])
 
 
 def test_tasks_of_a_clock_that_was_ahead_probe_without_housekeeping(outages: Outages) -> None:
     """They are due: if they waited for the breaker, a worker would try them without a pause."""
     outages.failure = wrong_key
-    outages.place.clock.advance(days=400)
+    outages.pipeline.clock.advance(days=400)
     outages.say(sessions=2, messages=1)
-    outages.place.work()
-    outages.place.clock.advance(days=-400)
+    outages.pipeline.work()
+    outages.pipeline.clock.advance(days=-400)
     calls = outages.calls
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.calls == calls + 1
     assert outages.states() == {"pending": 2}
 
@@ -452,7 +454,7 @@ def test_housekeeping_leaves_outages_that_wait_as_they_should(
     outages.say(sessions=2, messages=1)
     outages.work_for(100)
     before = outages.outages()
-    Housekeeping(outages.place.rt).run_due()
+    Housekeeping(outages.pipeline.rt).run_due()
     assert outages.outages() == before != []
 
 
@@ -461,11 +463,11 @@ def test_housekeeping_forgets_an_outage_of_a_model_that_is_no_longer_configured(
 ) -> None:
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     monkeypatch.setattr(model_breaker, "models_of", lambda rt, kind: ("scripted other",))
-    Housekeeping(outages.place.rt).run_due()
+    Housekeeping(outages.pipeline.rt).run_due()
     assert outages.outages() == []
-    assert len(outages.place.ready()) == 2
+    assert len(outages.pipeline.ready()) == 2
 
 
 def test_a_probe_that_calls_no_model_leaves_the_next_one_to_another_task(
@@ -473,38 +475,38 @@ def test_a_probe_that_calls_no_model_leaves_the_next_one_to_another_task(
 ) -> None:
     outages.failure = wrong_key
     outages.say(sessions=2, messages=1)
-    outages.place.work()
-    outages.place.clock.advance(seconds=31)
-    one, other = outages.place.tasks(kinds.REPRESENTATION)
-    attempt = model_breaker.attempt(outages.place.rt, one)
+    outages.pipeline.work()
+    outages.pipeline.clock.advance(seconds=31)
+    one, other = outages.pipeline.tasks(kinds.REPRESENTATION)
+    attempt = model_breaker.attempt(outages.pipeline.rt, one)
     assert attempt is not None
-    assert outages.place.ready() == [], "one probe at a time"
+    assert outages.pipeline.ready() == [], "one probe at a time"
     with pytest.raises(model_breaker.ModelUnavailable):
-        model_breaker.attempt(outages.place.rt, other)
+        model_breaker.attempt(outages.pipeline.rt, other)
     attempt.ended()
-    assert len(outages.place.ready()) == 2
+    assert len(outages.pipeline.ready()) == 2
 
 
 def test_a_probe_whose_process_was_killed_is_repeated(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    outages.place.clock.advance(seconds=31)
-    (task,) = outages.place.tasks(kinds.REPRESENTATION)
-    outages.place.clock.advance(seconds=1)
-    assert model_breaker.attempt(outages.place.rt, task) is not None
+    outages.pipeline.work()
+    outages.pipeline.clock.advance(seconds=31)
+    (task,) = outages.pipeline.tasks(kinds.REPRESENTATION)
+    outages.pipeline.clock.advance(seconds=1)
+    assert model_breaker.attempt(outages.pipeline.rt, task) is not None
     outages.failure = None
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"pending": 1}
-    outages.place.clock.advance(seconds=model_breaker.PROBE_SECONDS)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=model_breaker.PROBE_SECONDS)
+    outages.pipeline.work()
     assert outages.states() == {"done": 1}
 
 
-def test_a_reasoner_of_a_plugin_has_a_breaker_too(start: Start) -> None:
-    outages = start()
-    rt = outages.place.rt
-    scripted = Scripted(Capability.REMOTE)
+def test_a_reasoner_of_a_plugin_has_a_breaker_too(open_pipeline: OpenPipeline) -> None:
+    outages = open_pipeline()
+    rt = outages.pipeline.rt
+    scripted = ScriptedReasoner(Capability.REMOTE)
     loaded = load_plugins(rt.settings, extra=[outages.model, scripted])
     rt.plugins = loaded
     rt.reasoners = dict.fromkeys(rt.reasoners, "scripted")
@@ -514,33 +516,33 @@ def test_a_reasoner_of_a_plugin_has_a_breaker_too(start: Start) -> None:
 
     scripted.act = fail
     outages.say(sessions=2, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     assert [outage.model for outage in outages.outages()] == ["reasoner scripted"]
     scripted.act = None
-    outages.place.clock.advance(seconds=31)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=31)
+    outages.pipeline.work()
     assert (outages.states(), outages.outages()) == ({"done": 2}, [])
 
 
-def test_other_models_and_local_work_go_on(start: Start) -> None:
-    outages = start(SUMMARY_MODEL_CONFIG__MODEL="scripted-2")
+def test_other_models_and_local_work_go_on(open_pipeline: OpenPipeline) -> None:
+    outages = open_pipeline(SUMMARY_MODEL_CONFIG__MODEL="scripted-2")
 
     def answer(request: CompletionRequest) -> Any:
         return wrong_key() if request.model == "scripted-1" else "A short summary."
 
     outages.model.say = answer
     outages.say(sessions=1, messages=20)
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"pending": 20}
-    assert [task.state for task in outages.place.tasks(kinds.SUMMARY)] == ["done"]
+    assert [task.state for task in outages.pipeline.tasks(kinds.SUMMARY)] == ["done"]
     assert [outage.model for outage in outages.outages()] == ["scripted scripted-1"]
 
 
 def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=6, messages=1)
-    outages.place.work()
-    rt = outages.place.rt
+    outages.pipeline.work()
+    rt = outages.pipeline.rt
     (check,) = [check for check in doctor.look(rt) if check.name == "models"]
     assert check.state == doctor.DEGRADED
     assert check.found == (
@@ -550,8 +552,8 @@ def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
     assert WRONG_KEY not in check.advice, "/health/ready shows the advice to anyone"
     assert any(WRONG_KEY in line for line in banner(rt, with_worker=True))
     outages.failure = None
-    outages.place.clock.advance(seconds=31)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=31)
+    outages.pipeline.work()
     (check,) = [check for check in doctor.look(rt) if check.name == "models"]
     assert check.state == doctor.OK
     assert not any("models" in line for line in banner(rt, with_worker=True))
@@ -560,8 +562,8 @@ def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
 def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=3, messages=1)
-    outages.place.work()
-    rt, paging = outages.place.rt, Paging(page=1, size=50)
+    outages.pipeline.work()
+    rt, paging = outages.pipeline.rt, Paging(page=1, size=50)
     assert jobs.failures(rt, PRINCIPAL, WORKSPACE, paging).items == []
     found = jobs.failures(rt, PRINCIPAL, WORKSPACE, paging, retrying=True)
     assert {job.session for job in found.items} == {"s0", "s1", "s2"}
@@ -569,17 +571,17 @@ def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) 
         assert (job.task.state, job.task.attempts) == ("pending", 0)
         assert job.task.last_error == f"scripted scripted-1 is unavailable: {WRONG_KEY}"
         assert job.next_try_at is not None
-        wait = (job.next_try_at - outages.place.clock()).total_seconds()
+        wait = (job.next_try_at - outages.pipeline.clock()).total_seconds()
         assert wait in (30, 31), "tasks that failed come last"
 
 
 def test_endpoints_of_every_workspace_receive_an_outage_once(
-    start: Start, receiver: Receiver
+    open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:
-    outages = start(**SETTINGS)
+    outages = open_pipeline(**SETTINGS)
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    register(outages.place, receiver)
+    outages.pipeline.work()
+    register(outages.pipeline, receiver)
     outages.failure = wrong_key
     outages.say(sessions=3, messages=1)
     outages.work_for(100)
@@ -595,18 +597,18 @@ def test_endpoints_of_every_workspace_receive_an_outage_once(
 
 
 def test_the_outage_of_a_single_task_is_reported_at_its_second_failure(
-    start: Start, receiver: Receiver
+    open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:
-    outages = start(**SETTINGS)
+    outages = open_pipeline(**SETTINGS)
     outages.say(sessions=1, messages=1)
-    outages.place.work()
-    register(outages.place, receiver)
+    outages.pipeline.work()
+    register(outages.pipeline, receiver)
     outages.failure = unreachable
     outages.say(sessions=1, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     assert model_events(receiver) == []
-    outages.place.clock.advance(seconds=32)
-    outages.place.work()
+    outages.pipeline.clock.advance(seconds=32)
+    outages.pipeline.work()
     assert model_events(receiver) == ["model.unavailable"]
 
 
@@ -624,10 +626,10 @@ def test_a_recovery_before_a_task_begins_to_wait_is_not_missed(
 
     monkeypatch.setattr(runner, "_wait_for_model", after_recovery)
     outages.say(sessions=1, messages=1)
-    outages.place.work()
+    outages.pipeline.work()
     assert outages.states() == {"done": 1}
 
 
 def test_a_worker_without_work_probes_nothing(outages: Outages) -> None:
-    Worker(outages.place.rt).run_until_idle(10)
+    Worker(outages.pipeline.rt).run_until_idle(10)
     assert outages.calls == 0

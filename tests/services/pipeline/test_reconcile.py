@@ -22,131 +22,135 @@ from memservice.spi.storage import Pooled, PoolState
 from memservice.spi.vectors import VectorHit, VectorRow
 from memservice.telemetry.events import SyncVectorsCompleted
 from memservice.worker.housekeeping import Housekeeping
-from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.fakes import ExternalIndex, LengthEmbedder
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 PAIR = {"observer": "alice", "observed": "alice"}
 INTERVAL = 300.0
 
 
 @pytest.fixture
-def index() -> Outside:
-    return Outside()
+def index() -> ExternalIndex:
+    return ExternalIndex()
 
 
 @pytest.fixture
-def place(start: Start, index: Outside) -> Place:
-    made = start(index, VECTOR_STORE_TYPE="outside")
+def pipeline(open_pipeline: OpenPipeline, index: ExternalIndex) -> Pipeline:
+    made = open_pipeline(index, VECTOR_STORE_TYPE="outside")
     made.say("s", ("alice", "I like tea.\nI own a boat.\nI live in Ghent."))
     made.work()
     assert len(index.rows) == 3
     return made
 
 
-def told(place: Place) -> list[SyncVectorsCompleted]:
+def told(pipeline: Pipeline) -> list[SyncVectorsCompleted]:
     found: list[SyncVectorsCompleted] = []
-    place.rt.events.on_event(
+    pipeline.rt.events.on_event(
         lambda event, at: found.append(event) if isinstance(event, SyncVectorsCompleted) else None
     )
     return found
 
 
-def compare(place: Place) -> None:
+def compare(pipeline: Pipeline) -> None:
     """A whole round, and the work that comes of it."""
-    place.clock.advance(seconds=INTERVAL)
-    while reconcile.run(place.rt) == 0.0:
+    pipeline.clock.advance(seconds=INTERVAL)
+    while reconcile.run(pipeline.rt) == 0.0:
         pass
-    place.work()
+    pipeline.work()
 
 
-def keys(index: Outside) -> set[int]:
+def keys(index: ExternalIndex) -> set[int]:
     return {key for _, key in index.rows}
 
 
-def live(place: Place) -> set[int]:
-    return {conclusion.key for conclusion in place.conclusions("alice")}
+def live(pipeline: Pipeline) -> set[int]:
+    return {conclusion.key for conclusion in pipeline.conclusions("alice")}
 
 
-def texts(place: Place, query: str) -> list[str]:
+def texts(pipeline: Pipeline, query: str) -> list[str]:
     return [
         found.content
-        for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
+        for found in conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
     ]
 
 
-def test_consistent_vectors_are_not_changed(place: Place, index: Outside) -> None:
-    events = told(place)
-    compare(place)
-    assert (place.tasks(kinds.REPAIR), events) == ([], [])
+def test_consistent_vectors_are_not_changed(pipeline: Pipeline, index: ExternalIndex) -> None:
+    events = told(pipeline)
+    compare(pipeline)
+    assert (pipeline.tasks(kinds.REPAIR), events) == ([], [])
 
 
-def test_deleting_vectors_skips_live_rows(place: Place, index: Outside) -> None:
-    conclusion = place.conclusions("alice")[0]
-    task = outbox.delete_vectors(place.rt, "conclusion", conclusion.workspace_key, [conclusion.key])
-    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
-    place.work()
-    assert [task.state for task in place.tasks(kinds.DELETE_VECTORS)] == ["done"]
-    assert keys(index) == live(place)
+def test_deleting_vectors_skips_live_rows(pipeline: Pipeline, index: ExternalIndex) -> None:
+    conclusion = pipeline.conclusions("alice")[0]
+    task = outbox.delete_vectors(
+        pipeline.rt, "conclusion", conclusion.workspace_key, [conclusion.key]
+    )
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    pipeline.work()
+    assert [task.state for task in pipeline.tasks(kinds.DELETE_VECTORS)] == ["done"]
+    assert keys(index) == live(pipeline)
 
 
-def test_missing_vectors_are_created_and_orphans_removed(place: Place, index: Outside) -> None:
-    events = told(place)
+def test_missing_vectors_are_created_and_orphans_removed(
+    pipeline: Pipeline, index: ExternalIndex
+) -> None:
+    events = told(pipeline)
     (space, gone), (_, other), _ = sorted(index.rows)
     orphan = index.rows.pop((space, gone))
     index.rows.pop((space, other))
     index.rows[space, 9_999] = VectorRow(9_999, "x", orphan.vector)
-    compare(place)
-    assert keys(index) == live(place)
-    (task,) = place.tasks(kinds.REPAIR)
+    compare(pipeline)
+    assert keys(index) == live(pipeline)
+    (task,) = pipeline.tasks(kinds.REPAIR)
     assert (task.state, task.outcome["synced"], task.outcome["cleaned"]) == ("done", 2, 1)
-    assert task.unit == place.tasks(kinds.EMBED)[0].unit
+    assert task.unit == pipeline.tasks(kinds.EMBED)[0].unit
     (event,) = events
     assert (event.documents_synced, event.documents_cleaned, event.documents_failed) == (2, 1, 0)
     assert (event.message_embeddings_synced, event.message_embeddings_failed) == (0, 0)
     assert event.total_duration_ms > 0
-    compare(place)
-    assert len(place.tasks(kinds.REPAIR)) == 1
+    compare(pipeline)
+    assert len(pipeline.tasks(kinds.REPAIR)) == 1
 
 
 def test_an_emptied_index_is_filled_again_in_batches(
-    place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, index: ExternalIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
     monkeypatch.setattr("memservice.pipeline.indexing.embed.MAX_ROWS", 1)
     index.rows.clear()
-    compare(place)
-    assert keys(index) == live(place)
-    assert [len(task.payload["keys"]) for task in place.tasks(kinds.REPAIR)] == [1, 1], (
+    compare(pipeline)
+    assert keys(index) == live(pipeline)
+    assert [len(task.payload["keys"]) for task in pipeline.tasks(kinds.REPAIR)] == [1, 1], (
         "what is left of them: the last step's"
     )
-    assert place.outcome("synced") == 3
+    assert pipeline.outcome("synced") == 3
 
 
 def test_the_comparison_stops_at_the_lower_end_of_both_batches(
-    place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, index: ExternalIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Portions of both sides end at different keys where one side lacks some: beyond the lower end
     nothing is known."""
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 2)
     (space_key, _), (_, second), (_, third) = sorted(index.rows)
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         (space,) = [space for space in tx.rows.page(Space) if space.key == space_key]
     without = index.rows.pop((space_key, second))
-    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([second], [], second), (
+    assert reconcile.compare(pipeline.rt, space, 0) == reconcile.Compared([second], [], second), (
         "the third has a row further on"
     )
     index.rows[space_key, second] = without
-    place.rt.storage.write(lambda tx: tx.rows.delete(Conclusion, equals(key=second)))
-    assert reconcile.compare(place.rt, space, 0) == reconcile.Compared([], [second], second), (
+    pipeline.rt.storage.write(lambda tx: tx.rows.delete(Conclusion, equals(key=second)))
+    assert reconcile.compare(pipeline.rt, space, 0) == reconcile.Compared([], [second], second), (
         "the third has a vector further on"
     )
-    assert reconcile.compare(place.rt, space, second) == reconcile.Compared([], [], None)
+    assert reconcile.compare(pipeline.rt, space, second) == reconcile.Compared([], [], None)
     assert third in keys(index)
 
 
 def test_a_round_continues_where_it_stopped(
-    place: Place, index: Outside, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, index: ExternalIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconcile, "BATCH_SIZE", 1)
     monkeypatch.setattr(reconcile, "TIME_SLICE_SECONDS", 0.0)
@@ -158,106 +162,110 @@ def test_a_round_continues_where_it_stopped(
 
     monkeypatch.setattr(reconcile, "_step", one_step)
     index.rows.clear()
-    place.clock.advance(seconds=INTERVAL)
-    assert reconcile.run(place.rt) == 0.0
+    pipeline.clock.advance(seconds=INTERVAL)
+    assert reconcile.run(pipeline.rt) == 0.0
     assert len(steps) == 1
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         kept = json.loads(tx.facts.get(reconcile.FACT) or "")
-    assert (kept["ended"], kept["after"]) == (None, min(live(place)))
-    while reconcile.run(place.rt) == 0.0:
+    assert (kept["ended"], kept["after"]) == (None, min(live(pipeline)))
+    while reconcile.run(pipeline.rt) == 0.0:
         pass
     assert len(set(steps)) == len(steps), "nothing is compared twice"
 
 
-def test_only_one_process_compares(place: Place, index: Outside) -> None:
+def test_only_one_process_compares(pipeline: Pipeline, index: ExternalIndex) -> None:
     index.rows.clear()
-    place.clock.advance(seconds=INTERVAL)
-    lease = place.rt.storage.write(
-        lambda tx: tx.tasks.claim(reconcile.UNIT, "another", place.clock(), 60)
+    pipeline.clock.advance(seconds=INTERVAL)
+    lease = pipeline.rt.storage.write(
+        lambda tx: tx.tasks.claim(reconcile.UNIT, "another", pipeline.clock(), 60)
     )
     assert lease is not None
-    assert reconcile.run(place.rt) == INTERVAL
-    assert place.tasks(kinds.REPAIR) == []
-    place.rt.storage.write(lambda tx: tx.tasks.release(lease))
-    compare(place)
-    assert keys(index) == live(place)
+    assert reconcile.run(pipeline.rt) == INTERVAL
+    assert pipeline.tasks(kinds.REPAIR) == []
+    pipeline.rt.storage.write(lambda tx: tx.tasks.release(lease))
+    compare(pipeline)
+    assert keys(index) == live(pipeline)
 
 
-def test_nothing_is_compared_between_rounds(place: Place, index: Outside) -> None:
-    compare(place)
+def test_nothing_is_compared_between_rounds(pipeline: Pipeline, index: ExternalIndex) -> None:
+    compare(pipeline)
     asked = index.asked
-    assert 0 < reconcile.run(place.rt) <= INTERVAL
-    housekeeping = Housekeeping(place.rt)
+    assert 0 < reconcile.run(pipeline.rt) <= INTERVAL
+    housekeeping = Housekeeping(pipeline.rt)
     housekeeping.run_due()
     housekeeping.run_due()
     assert index.asked == asked
 
 
-def test_rows_whose_task_is_pending_are_not_missing(place: Place, index: Outside) -> None:
+def test_rows_whose_task_is_pending_are_not_missing(
+    pipeline: Pipeline, index: ExternalIndex
+) -> None:
     index.away = True
     conclusions.create(
-        place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
+        pipeline.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
     )
-    place.work()
-    assert place.tasks(kinds.EMBED, state="pending")
+    pipeline.work()
+    assert pipeline.tasks(kinds.EMBED, state="pending")
     index.away = False
-    place.clock.advance(seconds=1)
-    while reconcile.run(place.rt) == 0.0:
+    pipeline.clock.advance(seconds=1)
+    while reconcile.run(pipeline.rt) == 0.0:
         pass
-    assert place.tasks(kinds.REPAIR) == []
+    assert pipeline.tasks(kinds.REPAIR) == []
 
 
-def test_a_restored_row_keeps_its_vector(place: Place, index: Outside) -> None:
+def test_a_restored_row_keeps_its_vector(pipeline: Pipeline, index: ExternalIndex) -> None:
     (space,) = {space for space, _ in index.rows}
     some = sorted(keys(index))
     task = outbox.repair(
-        place.rt, "conclusion", place.tasks(kinds.EMBED)[0].workspace_key or 0, [], some
+        pipeline.rt, "conclusion", pipeline.tasks(kinds.EMBED)[0].workspace_key or 0, [], some
     )
-    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
-    place.work()
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    pipeline.work()
     assert sorted(keys(index)) == some
-    assert {place for place, _ in index.rows} == {space}
+    assert {pipeline for pipeline, _ in index.rows} == {space}
 
 
-def test_texts_without_a_vector_are_not_missing(place: Place, index: Outside) -> None:
-    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")])
-    place.work()
-    assert len(live(place)) == 4
+def test_texts_without_a_vector_are_not_missing(pipeline: Pipeline, index: ExternalIndex) -> None:
+    conclusions.create(
+        pipeline.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("!!!", "alice", "alice")]
+    )
+    pipeline.work()
+    assert len(live(pipeline)) == 4
     assert len(index.rows) == 3
-    compare(place)
-    assert place.tasks(kinds.REPAIR) == []
+    compare(pipeline)
+    assert pipeline.tasks(kinds.REPAIR) == []
 
 
-def test_missing_vectors_inside_the_storage_are_repaired(start: Start) -> None:
-    embedder = Lengths("lengths-1", Capability.SEMANTIC)
-    place = start(embedder, EMBEDDER="lengths", WORKER_MAX_ATTEMPTS="1")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+def test_missing_vectors_inside_the_storage_are_repaired(open_pipeline: OpenPipeline) -> None:
+    embedder = LengthEmbedder("lengths-1", Capability.SEMANTIC)
+    pipeline = open_pipeline(embedder, EMBEDDER="lengths", WORKER_MAX_ATTEMPTS="1")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     embedder.fails = 10
-    place.say("s", ("alice", "I own a boat."))
-    place.work()
-    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done", "failed"}
-    events = told(place)
+    pipeline.say("s", ("alice", "I own a boat."))
+    pipeline.work()
+    assert {task.state for task in pipeline.tasks(kinds.EMBED)} == {"done", "failed"}
+    events = told(pipeline)
     embedder.fails = 0
-    compare(place)
-    with place.rt.storage.read() as tx:
-        assert [place.rt.vectors.count(tx, space) for space in tx.rows.page(Space)] == [2, 2]
+    compare(pipeline)
+    with pipeline.rt.storage.read() as tx:
+        assert [pipeline.rt.vectors.count(tx, space) for space in tx.rows.page(Space)] == [2, 2]
     assert sorted(
         (event.documents_synced, event.message_embeddings_synced) for event in events
     ) == [(0, 1), (1, 0)]
 
 
-def test_a_failed_repair_is_reported(start: Start, index: Outside) -> None:
-    embedder = Lengths()
-    place = start(
+def test_a_failed_repair_is_reported(open_pipeline: OpenPipeline, index: ExternalIndex) -> None:
+    embedder = LengthEmbedder()
+    pipeline = open_pipeline(
         embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside", WORKER_MAX_ATTEMPTS="1"
     )
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     index.rows.clear()
     embedder.fails = 10
-    events = told(place)
-    compare(place)
+    events = told(pipeline)
+    compare(pipeline)
     assert [(event.documents_synced, event.documents_failed) for event in events] == [(0, 1)]
 
 
@@ -265,48 +273,50 @@ def test_a_failed_repair_is_reported(start: Start, index: Outside) -> None:
 
 
 def test_writes_and_text_search_work_while_the_index_is_unreachable(
-    place: Place, index: Outside
+    pipeline: Pipeline, index: ExternalIndex
 ) -> None:
     index.away = True
     conclusions.create(
-        place.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
+        pipeline.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice sings.", "alice", "alice")]
     )
-    place.say("s", ("alice", "I keep bees."))
-    place.work()
-    assert "I keep bees." in place.texts("alice")
-    assert texts(place, "bees")[0] == "I keep bees."
-    pending = place.tasks(kinds.EMBED, state="pending")
+    pipeline.say("s", ("alice", "I keep bees."))
+    pipeline.work()
+    assert "I keep bees." in pipeline.texts("alice")
+    assert texts(pipeline, "bees")[0] == "I keep bees."
+    pending = pipeline.tasks(kinds.EMBED, state="pending")
     assert pending
     assert pending[0].last_error == "IndexUnavailable: the index is away"
-    conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid)
-    place.work()
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, pipeline.conclusions("alice")[0].uid)
+    pipeline.work()
     for _ in range(40):  # far longer than a task that fails by itself is tried
-        place.clock.advance(seconds=61)
-        place.work()
-    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done", "pending"}, (
+        pipeline.clock.advance(seconds=61)
+        pipeline.work()
+    assert {task.state for task in pipeline.tasks(kinds.EMBED)} == {"done", "pending"}, (
         "none of them rests"
     )
     index.away = False
-    place.clock.advance(seconds=73)
-    place.work()
-    assert keys(index) == live(place)
-    assert {task.state for task in place.tasks(None)} == {"done"}
+    pipeline.clock.advance(seconds=73)
+    pipeline.work()
+    assert keys(index) == live(pipeline)
+    assert {task.state for task in pipeline.tasks(None)} == {"done"}
 
 
-def test_an_unreachable_index_is_not_called_by_every_search(place: Place, index: Outside) -> None:
+def test_an_unreachable_index_is_not_called_by_every_search(
+    pipeline: Pipeline, index: ExternalIndex
+) -> None:
     index.away = True
     before = index.asked
     for _ in range(10):
-        assert texts(place, "tea")
+        assert texts(pipeline, "tea")
     assert index.asked == before + 1
     index.away = False
-    place.rt.vector_calls.record_success("the vector index")
-    texts(place, "tea")
+    pipeline.rt.vector_calls.record_success("the vector index")
+    texts(pipeline, "tea")
     assert index.asked > before + 1
 
 
-def test_no_connection_is_open_during_a_call_of_the_index(start: Start) -> None:
-    class Looks(Outside):
+def test_no_connection_is_open_during_a_call_of_the_index(open_pipeline: OpenPipeline) -> None:
+    class Looks(ExternalIndex):
         pooled: Pooled
         held: list[PoolState | None]
 
@@ -316,20 +326,20 @@ def test_no_connection_is_open_during_a_call_of_the_index(start: Start) -> None:
 
     index = Looks()
     index.held = []
-    place = start(index, VECTOR_STORE_TYPE="outside")
-    storage: object = place.rt.storage
+    pipeline = open_pipeline(index, VECTOR_STORE_TYPE="outside")
+    storage: object = pipeline.rt.storage
     if not isinstance(storage, Pooled):
         pytest.skip("this storage has no connections")
     index.pooled = storage
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     index.held.clear()
-    assert texts(place, "tea") == ["I like tea."]
+    assert texts(pipeline, "tea") == ["I like tea."]
     assert [state.in_use for state in index.held if state is not None] == [0]
 
 
-def test_a_search_waits_for_a_hanging_index_within_the_timeout(start: Start) -> None:
-    class Hangs(Outside):
+def test_a_search_waits_for_a_hanging_index_within_the_timeout(open_pipeline: OpenPipeline) -> None:
+    class Hangs(ExternalIndex):
         answers = threading.Event()
         waited_to_the_end = False
 
@@ -339,42 +349,46 @@ def test_a_search_waits_for_a_hanging_index_within_the_timeout(start: Start) -> 
 
     index = Hangs()
     index.answers.set()
-    place = start(index, VECTOR_STORE_TYPE="outside", VECTOR_STORE_QUERY_TIMEOUT_SECONDS="0.1")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline = open_pipeline(
+        index, VECTOR_STORE_TYPE="outside", VECTOR_STORE_QUERY_TIMEOUT_SECONDS="0.1"
+    )
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     index.answers.clear()
-    assert texts(place, "tea") == ["I like tea."]
+    assert texts(pipeline, "tea") == ["I like tea."]
     index.answers.set()
     assert not index.waited_to_the_end
 
 
 def test_a_round_with_an_unreachable_index_is_retried_later(
-    place: Place, index: Outside, caplog: pytest.LogCaptureFixture
+    pipeline: Pipeline, index: ExternalIndex, caplog: pytest.LogCaptureFixture
 ) -> None:
     index.rows.clear()
     index.away = True
-    compare(place)
+    compare(pipeline)
     assert "the index is away" in caplog.text
-    assert place.tasks(kinds.REPAIR) == []
+    assert pipeline.tasks(kinds.REPAIR) == []
     index.away = False
-    compare(place)
-    assert keys(index) == live(place)
+    compare(pipeline)
+    assert keys(index) == live(pipeline)
 
 
-def test_an_unreachable_index_causes_no_calls_of_the_embedder(start: Start, index: Outside) -> None:
-    embedder = Lengths()
-    place = start(embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+def test_an_unreachable_index_causes_no_calls_of_the_embedder(
+    open_pipeline: OpenPipeline, index: ExternalIndex
+) -> None:
+    embedder = LengthEmbedder()
+    pipeline = open_pipeline(embedder, index, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
     index.away = True
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     for _ in range(5):
-        place.clock.advance(seconds=75)
-        place.work()
-    (task,) = place.tasks(kinds.EMBED)
+        pipeline.clock.advance(seconds=75)
+        pipeline.work()
+    (task,) = pipeline.tasks(kinds.EMBED)
     assert (task.attempts, len(embedder.asked)) == (6, 1)
     assert isinstance(task, Task)
     index.away = False
-    place.clock.advance(seconds=75)
-    place.work()
+    pipeline.clock.advance(seconds=75)
+    pipeline.work()
     assert len(index.rows) == 1
     assert np.isfinite(next(iter(index.rows.values())).vector).all()

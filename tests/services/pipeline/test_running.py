@@ -20,9 +20,9 @@ from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import together
 from memservice.worker import retention
 from memservice.worker.runner import RunReport
-from support.pipeline.place import Place
+from support.pipeline.pipeline import Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 T = TypeVar("T")
 
 PATIENCE = 30.0
@@ -32,134 +32,140 @@ class Crash(BaseException):
     """Simulates the end of the process: no handler catches it."""
 
 
-def leases(place: Place) -> list[Lease]:
-    with place.rt.storage.read() as tx:
+def leases(pipeline: Pipeline) -> list[Lease]:
+    with pipeline.rt.storage.read() as tx:
         return tx.tasks.leases()
 
 
-def lease_of(place: Place, unit: str) -> Lease:
-    (found,) = [lease for lease in leases(place) if lease.unit == unit]
+def lease_of(pipeline: Pipeline, unit: str) -> Lease:
+    (found,) = [lease for lease in leases(pipeline) if lease.unit == unit]
     return found
 
 
-def test_only_one_of_two_runners_gets_a_unit(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
+def test_only_one_of_two_runners_gets_a_unit(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
     working, let_go = threading.Event(), threading.Event()
 
     def hold(request: object) -> None:
         working.set()
         assert let_go.wait(PATIENCE)
 
-    place.reasoner.act = hold
+    pipeline.reasoner.act = hold
 
     def second() -> RunReport:
         assert working.wait(PATIENCE)
-        report = place.run(unit)
+        report = pipeline.run(unit)
         let_go.set()
         return report
 
-    first, other = together(lambda: place.run(unit), second)
+    first, other = together(lambda: pipeline.run(unit), second)
     assert (first.claimed, first.done) == (True, 1)
     assert (other.claimed, other.done) == (False, 0)
-    assert [c.times_derived for c in place.conclusions("alice")] == [1]
-    assert leases(place) == []
+    assert [c.times_derived for c in pipeline.conclusions("alice")] == [1]
+    assert leases(pipeline) == []
 
 
-def test_many_runners_at_once_do_each_task_once(place: Place) -> None:
+def test_many_runners_at_once_do_each_task_once(pipeline: Pipeline) -> None:
     for number in range(6):
-        place.say(f"s{number % 2}", ("alice", f"Fact {number} is about a lighthouse."))
-    units = place.ready()
+        pipeline.say(f"s{number % 2}", ("alice", f"Fact {number} is about a lighthouse."))
+    units = pipeline.ready()
     reports = [
         report
-        for batch in together(*[lambda: [place.run(unit) for unit in units]] * 4)
+        for batch in together(*[lambda: [pipeline.run(unit) for unit in units]] * 4)
         for report in batch
     ]
     assert sum(report.done for report in reports) == 6
     assert sum(report.failed for report in reports) == 0
-    assert sorted(place.texts("alice")) == [
+    assert sorted(pipeline.texts("alice")) == [
         f"Fact {number} is about a lighthouse." for number in range(6)
     ]
-    assert {c.times_derived for c in place.conclusions("alice")} == {1}
-    assert place.counted("alice") == 6
-    assert leases(place) == []
+    assert {c.times_derived for c in pipeline.conclusions("alice")} == {1}
+    assert pipeline.counted("alice") == 6
+    assert leases(pipeline) == []
 
 
-def test_a_holder_that_lost_its_lease_stores_nothing(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
+def test_a_holder_that_lost_its_lease_stores_nothing(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
     inner: list[RunReport] = []
 
     def sleep_past_the_lease(request: object) -> None:
-        place.reasoner.act = None
-        place.clock.advance(minutes=6)
-        inner.append(place.run(unit))
+        pipeline.reasoner.act = None
+        pipeline.clock.advance(minutes=6)
+        inner.append(pipeline.run(unit))
 
-    place.reasoner.act = sleep_past_the_lease
-    outer = place.run(unit)
+    pipeline.reasoner.act = sleep_past_the_lease
+    outer = pipeline.run(unit)
     assert (outer.claimed, outer.done, outer.failed) == (True, 0, 0)
     assert (inner[0].claimed, inner[0].done) == (True, 1)
-    assert len(place.reasoner.requests) == 2
-    assert [c.times_derived for c in place.conclusions("alice")] == [1]
-    assert place.counted("alice") == 1
-    (task,) = place.tasks()
+    assert len(pipeline.reasoner.requests) == 2
+    assert [c.times_derived for c in pipeline.conclusions("alice")] == [1]
+    assert pipeline.counted("alice") == 1
+    (task,) = pipeline.tasks()
     assert (task.state, task.attempts) == ("done", 0)
 
 
-def test_a_holder_that_lost_its_lease_records_no_failure_either(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
+def test_a_holder_that_lost_its_lease_records_no_failure_either(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
 
     def lose_and_fail(request: object) -> None:
-        place.clock.advance(minutes=6)
-        place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "somebody else", place.clock(), 60))
+        pipeline.clock.advance(minutes=6)
+        pipeline.rt.storage.write(
+            lambda tx: tx.tasks.claim(unit, "somebody else", pipeline.clock(), 60)
+        )
         raise RuntimeError("too late to tell")
 
-    place.reasoner.act = lose_and_fail
-    report = place.run(unit)
+    pipeline.reasoner.act = lose_and_fail
+    report = pipeline.run(unit)
     assert (report.done, report.failed) == (0, 0)
-    (task,) = place.tasks()
+    (task,) = pipeline.tasks()
     assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
-    assert lease_of(place, unit).owner == "somebody else", (
+    assert lease_of(pipeline, unit).owner == "somebody else", (
         "and it does not give away what is not its own"
     )
 
 
-def test_an_expired_lease_is_taken_over_with_a_higher_number(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
-    claim = place.rt.storage.write(lambda tx: tx.tasks.claim(unit, "gone", place.clock(), 300))
+def test_an_expired_lease_is_taken_over_with_a_higher_number(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
+    claim = pipeline.rt.storage.write(
+        lambda tx: tx.tasks.claim(unit, "gone", pipeline.clock(), 300)
+    )
     assert claim is not None
-    assert place.run(unit).claimed is False
+    assert pipeline.run(unit).claimed is False
     numbers: list[int] = []
-    place.reasoner.act = lambda request: numbers.append(lease_of(place, unit).number)
-    place.clock.advance(seconds=301)
-    assert place.run(unit).done == 1
+    pipeline.reasoner.act = lambda request: numbers.append(lease_of(pipeline, unit).number)
+    pipeline.clock.advance(seconds=301)
+    assert pipeline.run(unit).done == 1
     assert numbers == [claim.number + 1]
 
 
-def test_the_heartbeat_keeps_the_lease_while_a_slow_reasoner_works(start: Start) -> None:
-    place = start(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
+def test_the_heartbeat_keeps_the_lease_while_a_slow_reasoner_works(
+    open_pipeline: OpenPipeline,
+) -> None:
+    pipeline = open_pipeline(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
     rivals: list[bool] = []
 
     def work_slowly(request: object) -> None:
         for _ in range(3):
             # Two thirds of the lease pass; the heartbeat has to prolong it before the next two
             # thirds.
-            before = lease_of(place, unit).expires_at
-            place.clock.advance(seconds=0.4)
+            before = lease_of(pipeline, unit).expires_at
+            pipeline.clock.advance(seconds=0.4)
             deadline = time.monotonic() + PATIENCE
-            while lease_of(place, unit).expires_at <= before:
+            while lease_of(pipeline, unit).expires_at <= before:
                 assert time.monotonic() < deadline, "the lease was not prolonged"
                 time.sleep(0.01)
-            rivals.append(place.run(unit).claimed)
+            rivals.append(pipeline.run(unit).claimed)
 
-    place.reasoner.act = work_slowly
-    assert place.run(unit).done == 1
+    pipeline.reasoner.act = work_slowly
+    assert pipeline.run(unit).done == 1
     assert rivals == [False, False, False]
-    assert len(place.reasoner.requests) == 1
+    assert len(pipeline.reasoner.requests) == 1
 
 
 def fail_on(word: str) -> Callable[[Any], None]:
@@ -170,42 +176,44 @@ def fail_on(word: str) -> Callable[[Any], None]:
     return act
 
 
-def test_a_failing_task_is_retried_until_it_fails_permanently(place: Place) -> None:
-    place.say("s", ("alice", "poison"))
-    place.reasoner.act = fail_on("poison")
+def test_a_failing_task_is_retried_until_it_fails_permanently(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "poison"))
+    pipeline.reasoner.act = fail_on("poison")
     waited = timedelta()
     for attempt in range(1, 6):
-        (report,) = place.work()
+        (report,) = pipeline.work()
         assert (report.done, report.failed) == (0, 1)
-        (task,) = place.tasks()
+        (task,) = pipeline.tasks()
         assert task.attempts == attempt
         assert task.last_error == "RuntimeError: cannot read poison"
-        assert place.ready() == [], "it waits, and so does its unit"
+        assert pipeline.ready() == [], "it waits, and so does its unit"
         if attempt < 5:
             assert (task.state, task.finished_at) == ("pending", None)
-            pause = task.not_before - place.clock()
+            pause = task.not_before - pipeline.clock()
             expected = timedelta(seconds=40 * 2 ** (attempt - 1))
             assert 0.8 * expected <= pause <= 1.2 * expected
             waited += pause
-            place.clock.now = task.not_before
-    assert (task.state, task.finished_at) == ("failed", place.clock())
+            pipeline.clock.now = task.not_before
+    assert (task.state, task.finished_at) == ("failed", pipeline.clock())
     assert timedelta(minutes=8) <= waited <= timedelta(minutes=12)
-    assert place.work() == []
+    assert pipeline.work() == []
 
 
-def test_a_failing_task_blocks_its_unit_until_it_fails_permanently(start: Start) -> None:
-    place = start(WORKER_MAX_ATTEMPTS="2")
-    place.reasoner.act = fail_on("poison")
-    place.say("s", ("alice", "poison"))
-    place.work()
-    place.say("s", ("alice", "I like tea."))
-    place.say("t", ("alice", "I own a boat."))
-    place.work()
-    assert place.texts("alice") == ["I own a boat."], "other units go on"
-    place.clock.advance(minutes=2)
-    place.work()
-    assert place.texts("alice") == ["I own a boat.", "I like tea."]
-    assert [(task.state, task.attempts) for task in place.tasks()] == [
+def test_a_failing_task_blocks_its_unit_until_it_fails_permanently(
+    open_pipeline: OpenPipeline,
+) -> None:
+    pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="2")
+    pipeline.reasoner.act = fail_on("poison")
+    pipeline.say("s", ("alice", "poison"))
+    pipeline.work()
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.say("t", ("alice", "I own a boat."))
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I own a boat."], "other units go on"
+    pipeline.clock.advance(minutes=2)
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I own a boat.", "I like tea."]
+    assert [(task.state, task.attempts) for task in pipeline.tasks()] == [
         ("failed", 2),
         ("done", 0),
         ("done", 0),
@@ -213,43 +221,43 @@ def test_a_failing_task_blocks_its_unit_until_it_fails_permanently(start: Start)
 
 
 @pytest.mark.parametrize("position", [0, 1, 9, 19])
-def test_a_failing_task_does_not_fail_its_batch(start: Start, position: int) -> None:
-    place = start(WORKER_MAX_ATTEMPTS="2")
+def test_a_failing_task_does_not_fail_its_batch(open_pipeline: OpenPipeline, position: int) -> None:
+    pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="2")
     facts = [f"Fact {number}." for number in range(20)]
     said = [*facts[:position], "poison", *facts[position:]]
-    place.reasoner.act = fail_on("poison")
-    place.say("s", *[("alice", content) for content in said])
-    place.work()
-    assert place.texts("alice") == facts[:position], "what came before it is done at once"
-    assert [task.attempts for task in place.tasks() if task.attempts] == [1]
-    place.clock.advance(minutes=2)
-    place.work()
-    assert place.texts("alice") == facts
-    assert {c.times_derived for c in place.conclusions("alice")} == {1}
-    assert [task.attempts for task in place.tasks() if task.attempts] == [2]
-    assert place.counts() == (22, 22, 0, 0)
+    pipeline.reasoner.act = fail_on("poison")
+    pipeline.say("s", *[("alice", content) for content in said])
+    pipeline.work()
+    assert pipeline.texts("alice") == facts[:position], "what came before it is done at once"
+    assert [task.attempts for task in pipeline.tasks() if task.attempts] == [1]
+    pipeline.clock.advance(minutes=2)
+    pipeline.work()
+    assert pipeline.texts("alice") == facts
+    assert {c.times_derived for c in pipeline.conclusions("alice")} == {1}
+    assert [task.attempts for task in pipeline.tasks() if task.attempts] == [2]
+    assert pipeline.counts() == (22, 22, 0, 0)
 
 
-def test_a_temporary_failure_leaves_only_its_error(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.reasoner.act = fail_on("tea")
-    place.work()
-    place.reasoner.act = None
-    place.clock.advance(minutes=1)
-    place.work()
-    (task,) = place.tasks()
+def test_a_temporary_failure_leaves_only_its_error(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.reasoner.act = fail_on("tea")
+    pipeline.work()
+    pipeline.reasoner.act = None
+    pipeline.clock.advance(minutes=1)
+    pipeline.work()
+    (task,) = pipeline.tasks()
     assert (task.state, task.attempts) == ("done", 1)
-    assert place.texts("alice") == ["I like tea."]
+    assert pipeline.texts("alice") == ["I like tea."]
 
 
-def test_a_task_of_an_unknown_kind_fails_visibly(start: Start) -> None:
-    place = start(WORKER_MAX_ATTEMPTS="1")
-    now = place.clock()
+def test_a_task_of_an_unknown_kind_fails_visibly(open_pipeline: OpenPipeline) -> None:
+    pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="1")
+    now = pipeline.clock()
     task = Task(uid=new_uid(), unit="mystery:1", kind="mystery", not_before=now, created_at=now)
-    place.rt.storage.write(lambda tx: tx.tasks.add([task]))
-    (report,) = place.work()
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    (report,) = pipeline.work()
     assert report.failed == 1
-    (failed,) = place.tasks("mystery")
+    (failed,) = pipeline.tasks("mystery")
     assert failed.state == "failed"
     assert failed.last_error is not None
     assert "no handler for tasks of kind 'mystery'" in failed.last_error
@@ -257,13 +265,13 @@ def test_a_task_of_an_unknown_kind_fails_visibly(start: Start) -> None:
 
 
 def crashing(
-    place: Place,
+    pipeline: Pipeline,
     monkeypatch: pytest.MonkeyPatch,
     when: Callable[[Transaction], bool],
     error: BaseException,
 ) -> None:
     """The first transaction after which `when` holds is not committed: it ends in `error`."""
-    write = place.rt.storage.write
+    write = pipeline.rt.storage.write
     armed = [True]
 
     def instead(fn: Callable[[Transaction], T]) -> T:
@@ -276,7 +284,7 @@ def crashing(
 
         return write(interrupted)
 
-    monkeypatch.setattr(place.rt.storage, "write", instead)
+    monkeypatch.setattr(pipeline.rt.storage, "write", instead)
 
 
 def done(tx: Transaction) -> bool:
@@ -284,102 +292,102 @@ def done(tx: Transaction) -> bool:
 
 
 def test_work_interrupted_before_the_commit_is_repeated_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
-    unit = place.unit()
-    crashing(place, monkeypatch, done, Crash())
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    unit = pipeline.unit()
+    crashing(pipeline, monkeypatch, done, Crash())
     with pytest.raises(Crash):
-        place.run(unit)
-    assert place.texts("alice") == []
-    assert place.counts() == (2, 0, 2, 0), "the lease of whoever ended is still there"
-    assert place.run(unit).claimed is False
-    place.clock.advance(minutes=6)
-    assert place.run(unit).done == 2
-    assert [(c.content, c.times_derived) for c in place.conclusions("alice")] == [
+        pipeline.run(unit)
+    assert pipeline.texts("alice") == []
+    assert pipeline.counts() == (2, 0, 2, 0), "the lease of whoever ended is still there"
+    assert pipeline.run(unit).claimed is False
+    pipeline.clock.advance(minutes=6)
+    assert pipeline.run(unit).done == 2
+    assert [(c.content, c.times_derived) for c in pipeline.conclusions("alice")] == [
         ("I like tea.", 1),
         ("I own a boat.", 1),
     ]
-    assert place.counted("alice") == 2
-    assert [task.attempts for task in place.tasks()] == [0, 0], "an interruption is no failure"
+    assert pipeline.counted("alice") == 2
+    assert [task.attempts for task in pipeline.tasks()] == [0, 0], "an interruption is no failure"
 
 
 def test_an_unreachable_store_does_not_count_against_the_task(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
-    crashing(place, monkeypatch, done, Unavailable("the disk is full"))
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
+    crashing(pipeline, monkeypatch, done, Unavailable("the disk is full"))
     with pytest.raises(Unavailable):
-        place.run(unit)
-    (task,) = place.tasks()
+        pipeline.run(unit)
+    (task,) = pipeline.tasks()
     assert (task.state, task.attempts, task.last_error) == ("pending", 0, None)
-    assert place.ready() == []
+    assert pipeline.ready() == []
     # The process is still there, but it does not work on the unit any more: nobody need wait for
     # the lease to run out.
-    assert retention.free_abandoned(place.rt) == 1
-    assert place.run(unit).done == 1
-    assert [c.times_derived for c in place.conclusions("alice")] == [1]
+    assert retention.free_abandoned(pipeline.rt) == 1
+    assert pipeline.run(unit).done == 1
+    assert [c.times_derived for c in pipeline.conclusions("alice")] == [1]
 
 
-def test_work_that_arrives_during_a_run_is_done_in_it(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
+def test_work_that_arrives_during_a_run_is_done_in_it(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
 
     def interrupt(request: object) -> None:
-        place.reasoner.act = None
-        place.say("s", ("alice", "I own a boat."))
+        pipeline.reasoner.act = None
+        pipeline.say("s", ("alice", "I own a boat."))
 
-    place.reasoner.act = interrupt
-    assert place.run(place.unit()).done == 2
-    assert place.texts("alice") == ["I like tea.", "I own a boat."]
+    pipeline.reasoner.act = interrupt
+    assert pipeline.run(pipeline.unit()).done == 2
+    assert pipeline.texts("alice") == ["I like tea.", "I own a boat."]
 
 
 def test_work_that_arrives_just_before_the_release_is_done(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.say("s", ("alice", "I like tea."))
-    unit = place.unit()
-    write = place.rt.storage.write
+    pipeline.say("s", ("alice", "I like tea."))
+    unit = pipeline.unit()
+    write = pipeline.rt.storage.write
     armed = [True]
 
     def somebody_writes_before_the_release(fn: Callable[[Transaction], T]) -> T:
-        if armed[0] and [task.state for task in place.tasks()] == ["done"]:
+        if armed[0] and [task.state for task in pipeline.tasks()] == ["done"]:
             armed[0] = False
-            place.say("s", ("alice", "I own a boat."))
+            pipeline.say("s", ("alice", "I own a boat."))
         return write(fn)
 
-    monkeypatch.setattr(place.rt.storage, "write", somebody_writes_before_the_release)
-    assert place.run(unit).done == 2
-    assert place.texts("alice") == ["I like tea.", "I own a boat."]
+    monkeypatch.setattr(pipeline.rt.storage, "write", somebody_writes_before_the_release)
+    assert pipeline.run(unit).done == 2
+    assert pipeline.texts("alice") == ["I like tea.", "I own a boat."]
 
 
 def test_a_stop_finishes_the_current_batch_and_releases_the_unit(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from memservice.pipeline.derive import handler as derive
     from memservice.worker.runner import run
 
     monkeypatch.setattr(derive, "MAX_BATCH", 1)
-    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
-    unit = place.unit()
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    unit = pipeline.unit()
     stop = threading.Event()
-    place.reasoner.act = lambda request: stop.set()
-    assert run(place.rt, unit, stop).done == 1
-    assert leases(place) == []
-    assert place.counts() == (2, 1, 0, 1)
-    place.reasoner.act = None
-    place.work()
-    assert place.texts("alice") == ["I like tea.", "I own a boat."]
+    pipeline.reasoner.act = lambda request: stop.set()
+    assert run(pipeline.rt, unit, stop).done == 1
+    assert leases(pipeline) == []
+    assert pipeline.counts() == (2, 1, 0, 1)
+    pipeline.reasoner.act = None
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I like tea.", "I own a boat."]
 
 
-def test_a_task_that_backs_off_keeps_its_position(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    (task,) = place.tasks()
-    place.rt.storage.write(
-        lambda tx: tx.rows.put([replace(task, not_before=place.clock() + timedelta(seconds=30))])
+def test_a_task_that_backs_off_keeps_its_position(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    (task,) = pipeline.tasks()
+    pipeline.rt.storage.write(
+        lambda tx: tx.rows.put([replace(task, not_before=pipeline.clock() + timedelta(seconds=30))])
     )
-    place.say("s", ("alice", "I own a boat."))
-    assert place.work() == []
-    place.clock.advance(seconds=31)
-    place.work()
-    assert place.texts("alice") == ["I like tea.", "I own a boat."]
+    pipeline.say("s", ("alice", "I own a boat."))
+    assert pipeline.work() == []
+    pipeline.clock.advance(seconds=31)
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I like tea.", "I own a boat."]

@@ -20,10 +20,10 @@ from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.indexing import index_conclusions
 from memservice.services.tasks import kinds, outbox
 from memservice.spi.storage import Transaction
-from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.fakes import ExternalIndex, LengthEmbedder
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 SCOPE = "scope.team"
 
 
@@ -40,25 +40,25 @@ def dreamless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(HANDLERS, kinds.DREAM, Sleepless())
 
 
-def take_in(place: Place, session: str = "s") -> None:
-    scopes.get_or_create(place.rt, PRINCIPAL, WORKSPACE, "team", None)
-    scopes.add_sessions(place.rt, PRINCIPAL, WORKSPACE, "team", [session])
+def take_in(pipeline: Pipeline, session: str = "s") -> None:
+    scopes.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, "team", None)
+    scopes.add_sessions(pipeline.rt, PRINCIPAL, WORKSPACE, "team", [session])
 
 
-def take_out(place: Place, session: str = "s") -> None:
-    scopes.remove_session(place.rt, PRINCIPAL, WORKSPACE, "team", session)
+def take_out(pipeline: Pipeline, session: str = "s") -> None:
+    scopes.remove_session(pipeline.rt, PRINCIPAL, WORKSPACE, "team", session)
 
 
-def states(place: Place, observer: str = SCOPE, **values: Any) -> dict[str, str]:
+def states(pipeline: Pipeline, observer: str = SCOPE, **values: Any) -> dict[str, str]:
     """States of all conclusions of an observer, by content."""
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         return {
             row.content: row.state
             for row in tx.rows.page(Conclusion, equals(observer=observer, **values))
         }
 
 
-def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclusion:
+def derived(pipeline: Pipeline, content: str, *sources: str, **values: Any) -> Conclusion:
     """Store what the scope concluded of alice, from conclusions with these contents."""
 
     def store(tx: Transaction) -> Conclusion:
@@ -68,7 +68,7 @@ def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclus
         session_key, session = found[0].session_key, found[0].session
         pair = tx.peers.by_keys([found[0].observer_key, found[0].observed_key])
         collection = ensure_collection(
-            place.rt, tx, pair[found[0].observer_key], pair[found[0].observed_key]
+            pipeline.rt, tx, pair[found[0].observer_key], pair[found[0].observed_key]
         )
         row = Conclusion(
             uid=new_uid(),
@@ -84,35 +84,35 @@ def derived(place: Place, content: str, *sources: str, **values: Any) -> Conclus
             fingerprint=fingerprint(content),
             level="deductive",
             source_ids=rests_on,
-            said_at=place.clock(),
-            created_at=place.clock(),
+            said_at=pipeline.clock(),
+            created_at=pipeline.clock(),
         )
         (stored,) = tx.conclusions.put([replace(row, **values)])
-        tx.tasks.add(index_conclusions(place.rt, tx, collection.workspace_key, [stored]))
+        tx.tasks.add(index_conclusions(pipeline.rt, tx, collection.workspace_key, [stored]))
         return stored
 
-    return place.rt.storage.write(store)
+    return pipeline.rt.storage.write(store)
 
 
-def known(place: Place) -> None:
+def known(pipeline: Pipeline) -> None:
     """The scope has conclusions from two sessions, and inferred ones."""
-    place.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
-    place.say("kept", ("alice", "I sing."))
-    place.work()
-    take_in(place)
-    take_in(place, "kept")
-    place.work()
-    derived(place, "likes warm drinks", "I like tea.")
-    derived(place, "likes cups", "likes warm drinks", "I sing.")
-    derived(place, "is musical", "I sing.")
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
+    pipeline.say("kept", ("alice", "I sing."))
+    pipeline.work()
+    take_in(pipeline)
+    take_in(pipeline, "kept")
+    pipeline.work()
+    derived(pipeline, "likes warm drinks", "I like tea.")
+    derived(pipeline, "likes cups", "likes warm drinks", "I sing.")
+    derived(pipeline, "is musical", "I sing.")
 
 
-def test_conclusions_from_the_session_are_deleted_with_their_dependents(place: Place) -> None:
-    known(place)
-    place.clock.advance(seconds=5)
-    take_out(place)
-    place.work()
-    assert states(place) == {
+def test_conclusions_from_the_session_are_deleted_with_their_dependents(pipeline: Pipeline) -> None:
+    known(pipeline)
+    pipeline.clock.advance(seconds=5)
+    take_out(pipeline)
+    pipeline.work()
+    assert states(pipeline) == {
         "I like tea.": DELETED,
         "I own a boat.": DELETED,
         "I sing.": LIVE,
@@ -120,27 +120,27 @@ def test_conclusions_from_the_session_are_deleted_with_their_dependents(place: P
         "likes cups": DELETED,
         "is musical": LIVE,
     }
-    assert place.counted(SCOPE, "alice") == 1
-    assert place.texts("alice") == ["I like tea.", "I own a boat.", "I sing."], (
+    assert pipeline.counted(SCOPE, "alice") == 1
+    assert pipeline.texts("alice") == ["I like tea.", "I own a boat.", "I sing."], (
         "what alice holds herself stays"
     )
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         gone = tx.rows.page(Conclusion, equals(observer=SCOPE, state=DELETED))
-    assert {row.deleted_at for row in gone} == {place.clock()}
+    assert {row.deleted_at for row in gone} == {pipeline.clock()}
     pair = {"observer": SCOPE, "observed": "alice"}
     found = conclusions.query(
-        place.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair
+        pipeline.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair
     )
     assert {row.content for row in found} <= {"I sing.", "is musical"}, "nor is it found any more"
-    (task,) = place.tasks(kinds.SCOPE_REMOVAL)
+    (task,) = pipeline.tasks(kinds.SCOPE_REMOVAL)
     assert task.outcome == {"explicit": 2, "derived": 2}
 
 
 def test_superseded_conclusions_and_their_dependents_are_deleted_too(
-    place: Place,
+    pipeline: Pipeline,
 ) -> None:
-    known(place)
-    heir = derived(place, "drinks a lot of tea", "likes warm drinks")
+    known(pipeline)
+    heir = derived(pipeline, "drinks a lot of tea", "likes warm drinks")
 
     def supersede(tx: Any) -> None:
         tx.rows.change(
@@ -150,15 +150,17 @@ def test_superseded_conclusions_and_their_dependents_are_deleted_too(
             superseded_by=heir.key,
         )
 
-    place.rt.storage.write(supersede)
-    take_out(place)
-    place.work()
-    assert states(place)["drinks a lot of tea"] == DELETED
-    assert states(place)["likes warm drinks"] == DELETED
+    pipeline.rt.storage.write(supersede)
+    take_out(pipeline)
+    pipeline.work()
+    assert states(pipeline)["drinks a lot of tea"] == DELETED
+    assert states(pipeline)["likes warm drinks"] == DELETED
 
 
-def test_superseded_statements_of_the_session_are_deleted_with_dependents(place: Place) -> None:
-    known(place)
+def test_superseded_statements_of_the_session_are_deleted_with_dependents(
+    pipeline: Pipeline,
+) -> None:
+    known(pipeline)
 
     def supersede(tx: Any) -> None:
         heir = tx.rows.get(Conclusion, equals(observer=SCOPE, content="I own a boat."))
@@ -169,205 +171,209 @@ def test_superseded_statements_of_the_session_are_deleted_with_dependents(place:
             superseded_by=heir.key,
         )
 
-    place.rt.storage.write(supersede)
-    take_out(place)
-    place.work()
+    pipeline.rt.storage.write(supersede)
+    take_out(pipeline)
+    pipeline.work()
     assert {
-        states(place)[content]
+        states(pipeline)[content]
         for content in ("I like tea.", "I own a boat.", "likes warm drinks", "likes cups")
     } == {DELETED}
-    assert states(place)["is musical"] == LIVE
+    assert states(pipeline)["is musical"] == LIVE
 
 
-def test_the_card_is_rebuilt_and_remaining_conclusions_are_consolidated(place: Place) -> None:
-    known(place)
-    before = len(place.tasks(kinds.DREAM))
-    take_out(place)
-    place.work()
-    asked = [task.payload for task in place.tasks(kinds.DREAM)][before:]
+def test_the_card_is_rebuilt_and_remaining_conclusions_are_consolidated(pipeline: Pipeline) -> None:
+    known(pipeline)
+    before = len(pipeline.tasks(kinds.DREAM))
+    take_out(pipeline)
+    pipeline.work()
+    asked = [task.payload for task in pipeline.tasks(kinds.DREAM)][before:]
     assert [(payload["type"], payload["rebuild"], payload["trigger"]) for payload in asked] == [
         ("card_refresh", True, "scope_removal"),
         ("omni", False, "scope_removal"),
     ]
 
 
-def test_copying_schedules_a_dream_about_each_speaker(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."), ("bob", "I sing."))
-    place.work()
-    take_in(place)
-    place.work()
-    dreams = place.tasks(kinds.DREAM)
+def test_copying_schedules_a_dream_about_each_speaker(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I sing."))
+    pipeline.work()
+    take_in(pipeline)
+    pipeline.work()
+    dreams = pipeline.tasks(kinds.DREAM)
     assert [(task.payload["type"], task.payload["trigger"]) for task in dreams] == [
         ("omni", "scope_backfill")
     ] * 2
     assert len({task.observed_key for task in dreams}) == 2
-    place.say("empty", ("carol", "\n"))
-    take_in(place, "empty")
-    place.work()
-    assert len(place.tasks(kinds.DREAM)) == 2, "where nothing was copied nothing is dreamt"
+    pipeline.say("empty", ("carol", "\n"))
+    take_in(pipeline, "empty")
+    pipeline.work()
+    assert len(pipeline.tasks(kinds.DREAM)) == 2, "where nothing was copied nothing is dreamt"
 
 
-def test_a_session_that_returns_is_copied_again_into_the_same_rows(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    take_in(place)
-    place.work()
-    (first,) = place.conclusions(SCOPE, "alice")
-    take_out(place)
-    place.work()
-    assert place.conclusions(SCOPE, "alice") == []
-    take_in(place)
-    place.work()
-    (again,) = place.conclusions(SCOPE, "alice")
+def test_a_session_that_returns_is_copied_again_into_the_same_rows(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    take_in(pipeline)
+    pipeline.work()
+    (first,) = pipeline.conclusions(SCOPE, "alice")
+    take_out(pipeline)
+    pipeline.work()
+    assert pipeline.conclusions(SCOPE, "alice") == []
+    take_in(pipeline)
+    pipeline.work()
+    (again,) = pipeline.conclusions(SCOPE, "alice")
     assert again == first
-    assert place.counted(SCOPE, "alice") == 1
+    assert pipeline.counted(SCOPE, "alice") == 1
     pair = {"observer": SCOPE, "observed": "alice"}
     assert [
-        row.key for row in conclusions.query(place.rt, PRINCIPAL, WORKSPACE, "tea", filters=pair)
+        row.key for row in conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, "tea", filters=pair)
     ] == [first.key]
 
 
-def test_superseded_copies_are_not_copied_again(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    take_in(place)
-    place.work()
+def test_superseded_copies_are_not_copied_again(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    take_in(pipeline)
+    pipeline.work()
 
     def supersede(tx: Any) -> None:
         tx.rows.change(Conclusion, equals(observer=SCOPE), state=SUPERSEDED)
         (scope,) = tx.peers.by_slugs(1, [SCOPE]).values()
-        tx.tasks.add([outbox.scope_backfill(place.rt, scope, tx.sessions.by_slug(1, "s"))])
+        tx.tasks.add([outbox.scope_backfill(pipeline.rt, scope, tx.sessions.by_slug(1, "s"))])
 
-    place.rt.storage.write(supersede)
-    place.work()
-    assert states(place) == {"I like tea.": SUPERSEDED}
+    pipeline.rt.storage.write(supersede)
+    pipeline.work()
+    assert states(pipeline) == {"I like tea.": SUPERSEDED}
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_the_last_of_quick_changes_counts(place: Place, inside: bool) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    take_in(place)
-    place.work()
+def test_the_last_of_quick_changes_counts(pipeline: Pipeline, inside: bool) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    take_in(pipeline)
+    pipeline.work()
     for _ in range(2):
-        take_out(place)
-        take_in(place)
+        take_out(pipeline)
+        take_in(pipeline)
     if not inside:
-        take_out(place)
-    place.work()
-    assert place.texts(SCOPE, "alice") == (["I like tea."] if inside else [])
-    assert ("s" in scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")) is inside
+        take_out(pipeline)
+    pipeline.work()
+    assert pipeline.texts(SCOPE, "alice") == (["I like tea."] if inside else [])
+    assert ("s" in scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team")) is inside
 
 
-def test_a_session_that_left_before_its_copying_is_not_copied(place: Place) -> None:
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    take_in(place)
-    take_out(place)
-    place.work()
-    assert states(place) == {}
-    assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team") == {}
+def test_a_session_that_left_before_its_copying_is_not_copied(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    take_in(pipeline)
+    take_out(pipeline)
+    pipeline.work()
+    assert states(pipeline) == {}
+    assert scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team") == {}
 
 
 def test_copying_and_removal_continue_in_steps(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scope_backfill, "BATCH_SIZE", 4)
     monkeypatch.setattr(scope_removal, "BATCH_SIZE", 4)
-    place.say(
+    pipeline.say(
         "s", *((peer, f"I have {n} of {peer}.") for n in range(11) for peer in ("alice", "bob"))
     )
-    place.work()
-    take_in(place)
-    place.work()
-    assert len(place.texts(SCOPE, "alice")) == len(place.texts(SCOPE, "bob")) == 11
-    assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].docs_copied == 22
-    assert place.counted(SCOPE, "alice") == 11
-    take_out(place)
-    place.work()
-    assert set(states(place).values()) == {DELETED}
-    assert (place.counted(SCOPE, "alice"), place.counted(SCOPE, "bob")) == (0, 0)
-    assert place.tasks(kinds.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
+    pipeline.work()
+    take_in(pipeline)
+    pipeline.work()
+    assert len(pipeline.texts(SCOPE, "alice")) == len(pipeline.texts(SCOPE, "bob")) == 11
+    assert scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team")["s"].docs_copied == 22
+    assert pipeline.counted(SCOPE, "alice") == 11
+    take_out(pipeline)
+    pipeline.work()
+    assert set(states(pipeline).values()) == {DELETED}
+    assert (pipeline.counted(SCOPE, "alice"), pipeline.counted(SCOPE, "bob")) == (0, 0)
+    assert pipeline.tasks(kinds.SCOPE_REMOVAL)[0].outcome["explicit"] == 22
 
 
 def test_a_permanently_failed_backfill_is_reported_and_can_be_retried(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = start(WORKER_MAX_ATTEMPTS="2")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
+    pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="2")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
 
     def broken(*_: object) -> NoReturn:
         raise ValueError("no")
 
     with monkeypatch.context() as patched:
         patched.setattr(scope_backfill, "_copy", broken)
-        take_in(place)
-        place.work()
-        assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "pending"
-        place.clock.advance(minutes=10)
-        place.work()
-        assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "failed"
-        scopes.add_sessions(place.rt, PRINCIPAL, WORKSPACE, "team", ["s"])
-    assert scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "pending"
-    place.work()
-    entry = scopes.status(place.rt, PRINCIPAL, WORKSPACE, "team")["s"]
+        take_in(pipeline)
+        pipeline.work()
+        assert scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "pending"
+        pipeline.clock.advance(minutes=10)
+        pipeline.work()
+        assert scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "failed"
+        scopes.add_sessions(pipeline.rt, PRINCIPAL, WORKSPACE, "team", ["s"])
+    assert scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team")["s"].state == "pending"
+    pipeline.work()
+    entry = scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team")["s"]
     assert (entry.state, entry.docs_copied) == ("completed", 1)
 
 
-def test_a_failed_removal_can_be_retried(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = start(WORKER_MAX_ATTEMPTS="1")
-    place.say("s", ("alice", "I like tea."))
-    place.work()
-    take_in(place)
-    place.work()
+def test_a_failed_removal_can_be_retried(
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="1")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    take_in(pipeline)
+    pipeline.work()
 
     def broken(*_: object) -> NoReturn:
         raise ValueError("no")
 
     with monkeypatch.context() as patched:
         patched.setattr(scope_removal, "_dependents", broken)
-        take_out(place)
-        place.work()
-    assert place.texts(SCOPE, "alice") == ["I like tea."]
-    take_out(place)
-    place.work()
-    assert place.texts(SCOPE, "alice") == []
-    take_out(place)
-    assert len(place.tasks(kinds.SCOPE_REMOVAL)) == 2, "then there is nothing left to do"
+        take_out(pipeline)
+        pipeline.work()
+    assert pipeline.texts(SCOPE, "alice") == ["I like tea."]
+    take_out(pipeline)
+    pipeline.work()
+    assert pipeline.texts(SCOPE, "alice") == []
+    take_out(pipeline)
+    assert len(pipeline.tasks(kinds.SCOPE_REMOVAL)) == 2, "then there is nothing left to do"
 
 
-def test_callers_conclusions_are_copied_but_not_those_of_other_observers(place: Place) -> None:
-    place.say("s", ("alice", "\n"), ("bob", "\n"))
+def test_callers_conclusions_are_copied_but_not_those_of_other_observers(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.say("s", ("alice", "\n"), ("bob", "\n"))
     drafts = [
         ConclusionDraft("alice on alice", "alice", "alice", "s"),
         ConclusionDraft("bob on alice", "bob", "alice", "s"),
         ConclusionDraft("no session", "alice", "alice"),
     ]
-    conclusions.create(place.rt, PRINCIPAL, WORKSPACE, drafts)
-    take_in(place)
-    place.work()
-    assert states(place) == {"alice on alice": LIVE}
+    conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, drafts)
+    take_in(pipeline)
+    pipeline.work()
+    assert states(pipeline) == {"alice on alice": LIVE}
 
 
-def test_vectors_are_copied_and_removed_in_an_outside_index(start: Start) -> None:
-    embedder, outside = Lengths(), Outside()
-    place = start(embedder, outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
-    place.say("s", ("alice", "I like tea."), ("bob", "I own a boat."))
-    place.work()
+def test_vectors_are_copied_and_removed_in_an_outside_index(open_pipeline: OpenPipeline) -> None:
+    embedder, outside = LengthEmbedder(), ExternalIndex()
+    pipeline = open_pipeline(embedder, outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I own a boat."))
+    pipeline.work()
     asked = len(embedder.asked)
     assert len(outside.rows) == 2
-    take_in(place)
-    place.work()
+    take_in(pipeline)
+    pipeline.work()
     assert len(outside.rows) == 4
     assert len(embedder.asked) == asked, "a text that has a vector is not embedded again"
-    (source,), (copy,) = place.conclusions("alice"), place.conclusions(SCOPE, "alice")
+    (source,), (copy,) = pipeline.conclusions("alice"), pipeline.conclusions(SCOPE, "alice")
     by_row = {key: row for (_, key), row in outside.rows.items()}
     assert list(by_row[copy.key].vector) == list(by_row[source.key].vector)
     assert (by_row[copy.key].observer, by_row[copy.key].uid) == (copy.observer_key, copy.uid)
-    take_out(place)
-    place.work()
+    take_out(pipeline)
+    pipeline.work()
     assert {key for _, key in outside.rows} == {
         source.key,
-        *(row.key for row in place.conclusions("bob")),
+        *(row.key for row in pipeline.conclusions("bob")),
     }

@@ -15,13 +15,13 @@ from memservice.services.dreams import DreamRequest
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from services.pipeline.test_dream import Dreamer
-from support.pipeline.fakes import Lengths, Outside
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.fakes import ExternalIndex, LengthEmbedder
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 ON = {
     "DREAM_SURPRISAL__ENABLED": "true",
     "DREAM_SURPRISAL__TREE_K": "2",
@@ -32,7 +32,7 @@ COMMON = tuple(f"Tea number {n}." for n in range(9))
 ODD = "Zebras scare me."
 
 
-class Directions(Lengths):
+class Directions(LengthEmbedder):
     """Texts that begin with the same letter lie close together."""
 
     dimension = 3
@@ -50,76 +50,80 @@ class Directions(Lengths):
         ]
 
 
-def told(start: Start, *contents: str, **settings: str) -> tuple[Place, list[Conclusion]]:
-    place = start(Directions(), EMBEDDER="lengths", **{**ON, **settings})
-    place.say("s", *[("alice", content) for content in contents])
-    place.work()
-    return place, place.conclusions("alice")
+def told(
+    open_pipeline: OpenPipeline, *contents: str, **settings: str
+) -> tuple[Pipeline, list[Conclusion]]:
+    pipeline = open_pipeline(Directions(), EMBEDDER="lengths", **{**ON, **settings})
+    pipeline.say("s", *[("alice", content) for content in contents])
+    pipeline.work()
+    return pipeline, pipeline.conclusions("alice")
 
 
-def names(place: Place, rows: list[Conclusion], seed: str = "seed") -> list[str]:
+def names(pipeline: Pipeline, rows: list[Conclusion], seed: str = "seed") -> list[str]:
     by_uid = {row.uid: row.content for row in rows}
-    return [by_uid[uid] for uid in outliers(place.rt, rows[0].workspace_key, rows, seed)]
+    return [by_uid[uid] for uid in outliers(pipeline.rt, rows[0].workspace_key, rows, seed)]
 
 
-def test_the_least_similar_come_first(start: Start) -> None:
-    place, rows = told(start, *COMMON[:5], ODD, *COMMON[5:])
-    found = names(place, rows)
+def test_the_least_similar_come_first(open_pipeline: OpenPipeline) -> None:
+    pipeline, rows = told(open_pipeline, *COMMON[:5], ODD, *COMMON[5:])
+    found = names(pipeline, rows)
     assert found[0] == ODD
     assert len(found) == 2
 
 
-def test_outliers_are_searched_only_if_enabled(start: Start) -> None:
-    place, rows = told(start, *COMMON, ODD, DREAM_SURPRISAL__ENABLED="false")
-    assert names(place, rows) == []
+def test_outliers_are_searched_only_if_enabled(open_pipeline: OpenPipeline) -> None:
+    pipeline, rows = told(open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__ENABLED="false")
+    assert names(pipeline, rows) == []
 
 
-def test_too_few_conclusions_have_no_outliers(start: Start) -> None:
-    place, rows = told(start, *COMMON[:2], ODD)
-    assert names(place, rows) == []
+def test_too_few_conclusions_have_no_outliers(open_pipeline: OpenPipeline) -> None:
+    pipeline, rows = told(open_pipeline, *COMMON[:2], ODD)
+    assert names(pipeline, rows) == []
 
 
-def test_only_the_sample_is_compared(start: Start) -> None:
-    place, rows = told(start, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5")
-    assert ODD not in names(place, rows)
-    place, rows = told(
-        start,
+def test_only_the_sample_is_compared(open_pipeline: OpenPipeline) -> None:
+    pipeline, rows = told(open_pipeline, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5")
+    assert ODD not in names(pipeline, rows)
+    pipeline, rows = told(
+        open_pipeline,
         ODD,
         *COMMON,
         DREAM_SURPRISAL__SAMPLE_SIZE="5",
         DREAM_SURPRISAL__SAMPLING_STRATEGY="all",
         DB_CONNECTION_URI="memory://",
     )
-    assert names(place, rows)[0] == ODD
+    assert names(pipeline, rows)[0] == ODD
 
 
-def test_a_random_sample_depends_on_its_seed(start: Start) -> None:
-    place, rows = told(
-        start,
+def test_a_random_sample_depends_on_its_seed(open_pipeline: OpenPipeline) -> None:
+    pipeline, rows = told(
+        open_pipeline,
         ODD,
         *COMMON,
         DREAM_SURPRISAL__SAMPLE_SIZE="6",
         DREAM_SURPRISAL__SAMPLING_STRATEGY="random",
     )
-    by_seed = {seed: names(place, rows, seed) for seed in map(str, range(20))}
-    assert by_seed == {seed: names(place, rows, seed) for seed in by_seed}
+    by_seed = {seed: names(pipeline, rows, seed) for seed in map(str, range(20))}
+    assert by_seed == {seed: names(pipeline, rows, seed) for seed in by_seed}
     assert len({tuple(found) for found in by_seed.values()}) > 1
 
 
-def test_only_configured_levels_are_compared(start: Start) -> None:
-    place, rows = told(start, *COMMON, ODD, DREAM_SURPRISAL__INCLUDE_LEVELS='["deductive"]')
-    assert names(place, rows) == []
+def test_only_configured_levels_are_compared(open_pipeline: OpenPipeline) -> None:
+    pipeline, rows = told(
+        open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__INCLUDE_LEVELS='["deductive"]'
+    )
+    assert names(pipeline, rows) == []
 
 
 @pytest.mark.parametrize("kind", ["kdtree", "lsh", "prototype"])
-def test_every_kind_of_tree_gives_the_same_result(start: Start, kind: str) -> None:
-    place, rows = told(start, *COMMON, ODD, DREAM_SURPRISAL__TREE_TYPE=kind)
-    assert names(place, rows)[0] == ODD
+def test_every_kind_of_tree_gives_the_same_result(open_pipeline: OpenPipeline, kind: str) -> None:
+    pipeline, rows = told(open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__TREE_TYPE=kind)
+    assert names(pipeline, rows)[0] == ODD
 
 
-def test_outliers_are_found_in_an_outside_index_too(start: Start) -> None:
-    reasoner, index = Dreamer(), Outside()
-    place = start(
+def test_outliers_are_found_in_an_outside_index_too(open_pipeline: OpenPipeline) -> None:
+    reasoner, index = Dreamer(), ExternalIndex()
+    pipeline = open_pipeline(
         Directions(),
         index,
         reasoner=reasoner,
@@ -127,10 +131,10 @@ def test_outliers_are_found_in_an_outside_index_too(start: Start) -> None:
         VECTOR_STORE_TYPE="outside",
         **ON,
     )
-    place.say("s", *[("alice", content) for content in (*COMMON, ODD)])
-    place.work()
-    assert dreams.schedule(place.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
-    place.work()
+    pipeline.say("s", *[("alice", content) for content in (*COMMON, ODD)])
+    pipeline.work()
+    assert dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
+    pipeline.work()
     (asked,) = reasoner.asked
     by_uid = {known.uid: known.content for known in asked.known}
     assert by_uid[asked.surprising[0]] == ODD

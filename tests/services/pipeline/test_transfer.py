@@ -39,10 +39,10 @@ from memservice.services.transfer.lines import (
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
-from services.pipeline.conftest import Start
-from support.pipeline.everything import fill, rows
-from support.pipeline.fakes import Outside
-from support.pipeline.place import PRINCIPAL, Place
+from services.pipeline.conftest import OpenPipeline
+from support.pipeline.all_tables import fill, rows
+from support.pipeline.fakes import ExternalIndex
+from support.pipeline.pipeline import PRINCIPAL, Pipeline
 from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.slow
@@ -52,28 +52,30 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def second(start: Start, place: Place, tmp_path: Path) -> Place:
+def second(open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path) -> Pipeline:
     """An empty store of the other kind."""
-    return start(
+    return open_pipeline(
         DB_CONNECTION_URI="memory://"
-        if place.rt.storage.name == "sqlite"
+        if pipeline.rt.storage.name == "sqlite"
         else sqlite_store_at(tmp_path / "second.db")
     )
 
 
 @pytest.fixture
-def filled(place: Place) -> Place:
+def filled(pipeline: Pipeline) -> Pipeline:
     """A workspace `w` with something in every table, and work that waits."""
-    fill(place, "w", "talk")
-    fill(place, "w", "other")
+    fill(pipeline, "w", "talk")
+    fill(pipeline, "w", "other")
     messages.create(
-        place.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")]
+        pipeline.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")]
     )
-    return place
+    return pipeline
 
 
-def exported(place: Place, workspace: str = "w", wanted: ExportOptions = EVERYTHING) -> list[bytes]:
-    return list(export.lines(place.rt, workspace, wanted))
+def exported(
+    pipeline: Pipeline, workspace: str = "w", wanted: ExportOptions = EVERYTHING
+) -> list[bytes]:
+    return list(export.lines(pipeline.rt, workspace, wanted))
 
 
 def body(lines: list[bytes]) -> list[bytes]:
@@ -84,11 +86,11 @@ def read(lines: list[bytes]) -> list[Line]:
     return [json.loads(line) for line in lines]
 
 
-def number(place: Place, workspace: str = "w") -> dict[str, int]:
-    with place.rt.storage.read() as tx:
+def number(pipeline: Pipeline, workspace: str = "w") -> dict[str, int]:
+    with pipeline.rt.storage.read() as tx:
         found = tx.workspaces.by_slug(workspace)
         assert found is not None
-    return rows(place, workspace_key=found.key)
+    return rows(pipeline, workspace_key=found.key)
 
 
 def without(numbers: dict[str, int]) -> dict[str, int]:
@@ -103,13 +105,13 @@ def test_every_record_is_exported_or_listed_as_excluded() -> None:
     assert placed == {spec.record for spec in TABLES}
 
 
-def test_an_export_contains_no_storage_keys(filled: Place) -> None:
+def test_an_export_contains_no_storage_keys(filled: Pipeline) -> None:
     for line in read(exported(filled)):
         assert "key" not in line
         assert not [name for name in line if name.endswith(("_key", "_keys"))], line
 
 
-def test_an_imported_workspace_equals_the_original(filled: Place, second: Place) -> None:
+def test_an_imported_workspace_equals_the_original(filled: Pipeline, second: Pipeline) -> None:
     lines = exported(filled)
     before = number(filled)
     report = importing.load(second.rt, iter(lines))
@@ -120,7 +122,7 @@ def test_an_imported_workspace_equals_the_original(filled: Place, second: Place)
     assert report.stored["vectors"] == report.stored["conclusions"]
 
 
-def test_importing_twice_stores_nothing_more(filled: Place, second: Place) -> None:
+def test_importing_twice_stores_nothing_more(filled: Pipeline, second: Pipeline) -> None:
     lines = exported(filled)
     importing.load(second.rt, iter(lines))
     there = number(second)
@@ -131,7 +133,7 @@ def test_importing_twice_stores_nothing_more(filled: Place, second: Place) -> No
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.7, 0.95])
-def test_an_interrupted_import_continues(filled: Place, second: Place, share: float) -> None:
+def test_an_interrupted_import_continues(filled: Pipeline, second: Pipeline, share: float) -> None:
     lines = exported(filled)
     with pytest.raises(UnreadableExport, match="cut off"):
         importing.load(second.rt, iter(lines[: int(len(lines) * share)]))
@@ -139,22 +141,24 @@ def test_an_interrupted_import_continues(filled: Place, second: Place, share: fl
     assert body(exported(second)) == body(lines)
 
 
-def test_an_imported_workspace_is_searched_and_processed(filled: Place, second: Place) -> None:
+def test_an_imported_workspace_is_searched_and_processed(
+    filled: Pipeline, second: Pipeline
+) -> None:
     """Search, vectors, counters and waiting work are those of a workspace that grew there."""
     importing.load(second.rt, iter(exported(filled)))
-    for place in (filled, second):
-        place.work()
-        with place.rt.storage.read() as tx:
+    for pipeline in (filled, second):
+        pipeline.work()
+        with pipeline.rt.storage.read() as tx:
             workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
             everything = bounds_for(tx, PRINCIPAL, workspace)
-            found = Search(place.rt, "sold apples").messages(tx, everything, 5)
-            near = Search(place.rt, "sold all my apples").conclusions(tx, everything, 3)
+            found = Search(pipeline.rt, "sold apples").messages(tx, everything, 5)
+            near = Search(pipeline.rt, "sold all my apples").conclusions(tx, everything, 3)
         assert found[0].content == "I sold all my apples."
         assert "sold" in near[0].conclusion.content
 
 
-def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
+def test_the_order_of_equal_times_is_kept(filled: Pipeline, second: Pipeline) -> None:
     made = conclusions.create(
         filled.rt,
         PRINCIPAL,
@@ -169,7 +173,7 @@ def test_the_order_of_equal_times_is_kept(filled: Place, second: Place) -> None:
     assert uids[-20:] == [row.uid for row in made]
 
 
-def test_a_workspace_is_imported_under_another_name(filled: Place) -> None:
+def test_a_workspace_is_imported_under_another_name(filled: Pipeline) -> None:
     """In the same store: rows of its own, and the original untouched."""
     lines = exported(filled)
     report = importing.load(filled.rt, iter(lines), as_slug="copy")
@@ -197,7 +201,7 @@ def test_a_workspace_is_imported_under_another_name(filled: Place) -> None:
     assert all(set(line["source_ids"]) <= own for line in links)
 
 
-def test_secrets_are_exported_on_request_only(filled: Place) -> None:
+def test_secrets_are_exported_on_request_only(filled: Pipeline) -> None:
     asked, plain = (
         {line["type"] for line in read(exported(filled, wanted=w))}
         for w in (EVERYTHING, ExportOptions())
@@ -206,7 +210,7 @@ def test_secrets_are_exported_on_request_only(filled: Place) -> None:
     assert b'"secret"' not in b"".join(exported(filled, wanted=ExportOptions())[1:])
 
 
-def test_imported_keys_belong_to_the_same_rows(filled: Place, second: Place) -> None:
+def test_imported_keys_belong_to_the_same_rows(filled: Pipeline, second: Pipeline) -> None:
     named: dict[str, dict[str, Any]] = {
         "whole": {},
         "peer": {"peer": "alice"},
@@ -227,8 +231,8 @@ def test_imported_keys_belong_to_the_same_rows(filled: Place, second: Place) -> 
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "empty")
     importing.load(second.rt, iter(exported(filled)))
 
-    def stored(place: Place) -> list[r.ApiKey]:
-        with place.rt.storage.read() as tx:
+    def stored(pipeline: Pipeline) -> list[r.ApiKey]:
+        with pipeline.rt.storage.read() as tx:
             return [replace(key, key=0) for key in tx.keys.page()]
 
     there = stored(second)
@@ -248,7 +252,7 @@ def test_imported_keys_belong_to_the_same_rows(filled: Place, second: Place) -> 
     )
 
 
-def test_without_vectors_in_the_file_they_are_computed(filled: Place, second: Place) -> None:
+def test_without_vectors_in_the_file_they_are_computed(filled: Pipeline, second: Pipeline) -> None:
     lines = exported(filled, wanted=ExportOptions(vectors=False))
     assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
     importing.load(second.rt, iter(lines))
@@ -266,7 +270,7 @@ def test_without_vectors_in_the_file_they_are_computed(filled: Place, second: Pl
     assert {uid for uid, _ in original} <= {uid for uid, _ in made}
 
 
-def test_rows_being_deleted_are_not_exported(filled: Place) -> None:
+def test_rows_being_deleted_are_not_exported(filled: Pipeline) -> None:
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "other")
     kinds = Counter(line["type"] for line in read(exported(filled)))
     assert kinds["sessions"] == 1
@@ -275,7 +279,7 @@ def test_rows_being_deleted_are_not_exported(filled: Place) -> None:
     }
 
 
-def test_a_file_may_be_compressed_or_not(filled: Place, tmp_path: Path) -> None:
+def test_a_file_may_be_compressed_or_not(filled: Pipeline, tmp_path: Path) -> None:
     for name in ("w.jsonl", "w.jsonl.gz"):
         with writing(str(tmp_path / name)) as out:
             for line in exported(filled):
@@ -286,7 +290,7 @@ def test_a_file_may_be_compressed_or_not(filled: Place, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("w.*")) == ["w.jsonl", "w.jsonl.gz"]
 
 
-def test_a_copy_is_compared_with_the_original(filled: Place, second: Place) -> None:
+def test_a_copy_is_compared_with_the_original(filled: Pipeline, second: Pipeline) -> None:
     report = copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
     assert report.stored["messages"] == number(filled)["messages"]
     second.say("talk", ("alice", "I live here now."))
@@ -302,22 +306,24 @@ def sealed(lines: list[Line]) -> list[bytes]:
     return [*data, format_line(total.end())]
 
 
-def vectors_of(place: Place, kind: str = "conclusion") -> list[Line]:
+def vectors_of(pipeline: Pipeline, kind: str = "conclusion") -> list[Line]:
     return [
         line
-        for line in read(exported(place))
+        for line in read(exported(pipeline))
         if line["type"] == record_formats.VECTOR and line["space"]["kind"] == kind
     ]
 
 
 class TestVectorsOfACopy:
     @pytest.fixture
-    def copied(self, filled: Place, second: Place) -> Place:
+    def copied(self, filled: Pipeline, second: Pipeline) -> Pipeline:
         copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
         copy(export.lines(filled.rt, "w", EVERYTHING), second.rt, "w", EVERYTHING)
         return second
 
-    def replace(self, place: Place, change: Callable[[list[VectorRow]], list[VectorRow]]) -> None:
+    def replace(
+        self, pipeline: Pipeline, change: Callable[[list[VectorRow]], list[VectorRow]]
+    ) -> None:
         def store(tx: Transaction) -> None:
             workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
@@ -327,18 +333,18 @@ class TestVectorsOfACopy:
                 if space.kind == "conclusion"
             )
             found = tx.rows.page(r.Conclusion, equals(workspace_key=workspace.key))
-            held = place.rt.vectors.fetch(tx, space, [row.key for row in found])
+            held = pipeline.rt.vectors.fetch(tx, space, [row.key for row in found])
             own = [row for row in found if row.key in held]
-            place.rt.vectors.upsert(
+            pipeline.rt.vectors.upsert(
                 tx, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own]))
             )
 
-        place.rt.storage.write(store)
+        pipeline.rt.storage.write(store)
 
-    def compared(self, filled: Place, copied: Place) -> None:
+    def compared(self, filled: Pipeline, copied: Pipeline) -> None:
         copy(export.lines(filled.rt, "w", EVERYTHING), copied.rt, "w", EVERYTHING)
 
-    def test_can_be_left_out_and_added_later(self, filled: Place, second: Place) -> None:
+    def test_can_be_left_out_and_added_later(self, filled: Pipeline, second: Pipeline) -> None:
         plain = ExportOptions(vectors=False, secrets=True)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
         copy(export.lines(filled.rt, "w", plain), second.rt, "w", plain)
@@ -347,7 +353,7 @@ class TestVectorsOfACopy:
             "vectors"
         ] == len(vectors_of(filled))
 
-    def test_a_damaged_vector_is_detected(self, filled: Place, copied: Place) -> None:
+    def test_a_damaged_vector_is_detected(self, filled: Pipeline, copied: Pipeline) -> None:
         def damaged(rows: list[VectorRow]) -> list[VectorRow]:
             vector = rows[3].vector.copy()
             vector[7] += np.float32(0.01)
@@ -357,7 +363,7 @@ class TestVectorsOfACopy:
         with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
             self.compared(filled, copied)
 
-    def test_exchanged_vectors_are_detected(self, filled: Place, copied: Place) -> None:
+    def test_exchanged_vectors_are_detected(self, filled: Pipeline, copied: Pipeline) -> None:
         def turned(rows: list[VectorRow]) -> list[VectorRow]:
             return [
                 dataclasses.replace(row, vector=other.vector)
@@ -368,7 +374,9 @@ class TestVectorsOfACopy:
         with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
             self.compared(filled, copied)
 
-    def test_vectors_of_another_length_are_accepted(self, filled: Place, copied: Place) -> None:
+    def test_vectors_of_another_length_are_accepted(
+        self, filled: Pipeline, copied: Pipeline
+    ) -> None:
         """An index may keep directions only."""
         self.replace(
             copied,
@@ -380,7 +388,7 @@ class TestVectorsOfACopy:
 
 
 class TestVectorsOfAnotherEmbedder:
-    def by_another(self, filled: Place, *more: str) -> list[bytes]:
+    def by_another(self, filled: Pipeline, *more: str) -> list[bytes]:
         """The export, with vectors of dimension 3."""
         if more:
             conclusions.create(
@@ -401,7 +409,9 @@ class TestVectorsOfAnotherEmbedder:
                 )
         return sealed(lines)
 
-    def test_are_counted_and_missing_ones_computed(self, filled: Place, second: Place) -> None:
+    def test_are_counted_and_missing_ones_computed(
+        self, filled: Pipeline, second: Pipeline
+    ) -> None:
         importing.load(second.rt, iter(exported(filled)))
         second.work()
         before = vectors_of(second)
@@ -417,7 +427,7 @@ class TestVectorsOfAnotherEmbedder:
         second.work()
         assert len(vectors_of(second)) == len(before) + 2
 
-    def test_are_named_as_the_cause_of_a_mismatch(self, filled: Place, second: Place) -> None:
+    def test_are_named_as_the_cause_of_a_mismatch(self, filled: Pipeline, second: Pipeline) -> None:
         importing.load(second.rt, iter(exported(filled)))
         with pytest.raises(
             CopyMismatch,
@@ -428,20 +438,22 @@ class TestVectorsOfAnotherEmbedder:
 
 class TestAnIndexThatIsAway:
     @pytest.fixture
-    def index(self) -> Outside:
-        return Outside()
+    def index(self) -> ExternalIndex:
+        return ExternalIndex()
 
     @pytest.fixture
-    def target(self, start: Start, place: Place, index: Outside, tmp_path: Path) -> Place:
+    def target(
+        self, open_pipeline: OpenPipeline, pipeline: Pipeline, index: ExternalIndex, tmp_path: Path
+    ) -> Pipeline:
         uri = (
             "memory://"
-            if place.rt.storage.name == "sqlite"
+            if pipeline.rt.storage.name == "sqlite"
             else sqlite_store_at(tmp_path / "second.db")
         )
-        return start(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
+        return open_pipeline(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
 
     def test_rows_are_stored_and_vectors_computed_later(
-        self, filled: Place, target: Place, index: Outside
+        self, filled: Pipeline, target: Pipeline, index: ExternalIndex
     ) -> None:
         filled.work()
         lines = exported(filled)
@@ -466,7 +478,7 @@ class TestAnIndexThatIsAway:
         assert all(vector_text(vector) == wanted[uid]["vector"] for uid, vector in made.items())
 
     def test_importing_again_stores_those_of_the_file(
-        self, filled: Place, target: Place, index: Outside
+        self, filled: Pipeline, target: Pipeline, index: ExternalIndex
     ) -> None:
         lines = exported(filled)
         index.away = True
@@ -486,64 +498,67 @@ class TestAnIndexThatIsAway:
         )
 
     def test_a_copy_is_not_reported_as_equal(
-        self, filled: Place, target: Place, index: Outside
+        self, filled: Pipeline, target: Pipeline, index: ExternalIndex
     ) -> None:
         index.away = True
         with pytest.raises(CopyMismatch, match="the target's index is unavailable"):
             copy(export.lines(filled.rt, "w", EVERYTHING), target.rt, "w", EVERYTHING)
 
 
-def test_one_storage_is_not_copied_to_itself(filled: Place, second: Place, start: Start) -> None:
+def test_one_storage_is_not_copied_to_itself(
+    filled: Pipeline, second: Pipeline, open_pipeline: OpenPipeline
+) -> None:
     require_two(filled.rt, second.rt)
     if filled.rt.storage.name == "sqlite":  # the other kind is another store each time it is opened
         with pytest.raises(Conflict, match="same storage"):
-            require_two(filled.rt, start().rt)
+            require_two(filled.rt, open_pipeline().rt)
     with second.rt.storage.read() as tx:
         assert not tx.rows.page(r.Fact, equals(name=MARK))
 
 
 class TestRefused:
-    def damaged(self, lines: list[bytes], place: int, data: bytes) -> Iterator[bytes]:
-        return iter([*lines[:place], data, *lines[place + 1 :]])
+    def damaged(self, lines: list[bytes], pipeline: int, data: bytes) -> Iterator[bytes]:
+        return iter([*lines[:pipeline], data, *lines[pipeline + 1 :]])
 
-    def test_an_empty_file(self, second: Place) -> None:
+    def test_an_empty_file(self, second: Pipeline) -> None:
         with pytest.raises(UnreadableExport, match="empty"):
             importing.load(second.rt, iter([]))
 
-    def test_a_file_of_another_kind(self, second: Place) -> None:
+    def test_a_file_of_another_kind(self, second: Pipeline) -> None:
         with pytest.raises(UnreadableExport, match="not an export of memservice"):
             importing.load(second.rt, iter([b'{"type": "peers"}\n']))
 
-    def test_a_newer_version(self, filled: Place, second: Place) -> None:
+    def test_a_newer_version(self, filled: Pipeline, second: Pipeline) -> None:
         lines = exported(filled)
         header = json.loads(lines[0]) | {"version": 99}
         with pytest.raises(UnreadableExport, match="version 99"):
             importing.load(second.rt, self.damaged(lines, 0, json.dumps(header).encode()))
 
-    def test_a_changed_line(self, filled: Place, second: Place) -> None:
+    def test_a_changed_line(self, filled: Pipeline, second: Pipeline) -> None:
         lines = exported(filled)
-        place = next(n for n, line in enumerate(lines) if b'"type":"messages"' in line)
+        pipeline = next(n for n, line in enumerate(lines) if b'"type":"messages"' in line)
         with pytest.raises(UnreadableExport, match="checksum"):
             importing.load(
-                second.rt, self.damaged(lines, place, lines[place].replace(b"apples", b"pears!"))
+                second.rt,
+                self.damaged(lines, pipeline, lines[pipeline].replace(b"apples", b"pears!")),
             )
 
-    def test_a_truncated_line(self, filled: Place, second: Place) -> None:
+    def test_a_truncated_line(self, filled: Pipeline, second: Pipeline) -> None:
         lines = exported(filled)
         with pytest.raises(UnreadableExport, match="line 4 is not JSON"):
             importing.load(second.rt, self.damaged(lines, 3, lines[3][:10]))
 
-    def test_a_used_name(self, filled: Place, second: Place) -> None:
+    def test_a_used_name(self, filled: Pipeline, second: Pipeline) -> None:
         workspaces.get_or_create(second.rt, PRINCIPAL, "w", None, None)
         with pytest.raises(Conflict, match="--as"):
             importing.load(second.rt, iter(exported(filled)))
 
-    def test_a_workspace_that_does_not_exist(self, filled: Place) -> None:
+    def test_a_workspace_that_does_not_exist(self, filled: Pipeline) -> None:
         with pytest.raises(NotFound, match="nowhere"):
             exported(filled, "nowhere")
 
 
-def test_units_are_of_the_keys_here(filled: Place, second: Place) -> None:
+def test_units_are_of_the_keys_here(filled: Pipeline, second: Pipeline) -> None:
     """Waiting work belongs to the rows as they are numbered here."""
     for n in range(7):
         workspaces.get_or_create(second.rt, PRINCIPAL, f"before-{n}", None, None)

@@ -14,61 +14,63 @@ from memservice.services import deletion, webhooks
 from memservice.services.tasks import kinds
 from memservice.worker import polling, time_slice
 from memservice.worker.polling import Worker
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
-from support.pipeline.webhook_places import Start, emit_test, opened, register, try_all
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+from support.pipeline.webhooks import OpenPipeline, emit_test, opened, register, try_all
 from support.receiver import Handler, Receiver, hang, receiving
 
 
 @pytest.fixture
-def place(start: Start) -> Place:
-    return opened(start)
+def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
+    return opened(open_pipeline)
 
 
-def test_events_are_delivered_in_order_despite_retries(place: Place, receiver: Receiver) -> None:
-    register(place, receiver)
+def test_events_are_delivered_in_order_despite_retries(
+    pipeline: Pipeline, receiver: Receiver
+) -> None:
+    register(pipeline, receiver)
     receiver.answers(200, 500, 200)
     for n in range(4):
-        place.rt.storage.write(
+        pipeline.rt.storage.write(
             lambda tx, n=n: webhooks.emit(  # type: ignore[misc]
-                place.rt,
+                pipeline.rt,
                 tx,
                 tx.workspaces.by_slug(WORKSPACE).key,
                 webhooks.Event(webhooks.TEST, {"n": n}),
             )
         )
-    try_all(place)
+    try_all(pipeline)
     assert [event["data"]["n"] for event in receiver.events] == [0, 1, 1, 2, 3]
 
 
-def test_one_endpoint_does_not_wait_for_another(place: Place, receiver: Receiver) -> None:
+def test_one_endpoint_does_not_wait_for_another(pipeline: Pipeline, receiver: Receiver) -> None:
     with receiving() as stuck:
         stuck.behave = hang
-        register(place, stuck)
-        register(place, receiver)
+        register(pipeline, stuck)
+        register(pipeline, receiver)
         for _ in range(3):
-            emit_test(place)
+            emit_test(pipeline)
         began = time.monotonic()
-        place.work()
+        pipeline.work()
         assert time.monotonic() - began < 3
         assert len(receiver.requests) == 3
         assert len(stuck.requests) == 1
 
 
-def test_endpoints_that_hang_delay_no_other_work(start: Start) -> None:
+def test_endpoints_that_hang_delay_no_other_work(open_pipeline: OpenPipeline) -> None:
     """More of them than there are threads for them."""
-    place = opened(start, WEBHOOK_TIMEOUT_SECONDS="20", WEBHOOK_MAX_WORKSPACE_LIMIT="40")
+    pipeline = opened(open_pipeline, WEBHOOK_TIMEOUT_SECONDS="20", WEBHOOK_MAX_WORKSPACE_LIMIT="40")
     stop = threading.Event()
     with receiving() as stuck:
         stuck.behave = hang
         for n in range(20):
-            register(place, stuck, f"/{n}")
-        emit_test(place)
-        thread = threading.Thread(target=Worker(place.rt).run, args=(stop,))
+            register(pipeline, stuck, f"/{n}")
+        emit_test(pipeline)
+        thread = threading.Thread(target=Worker(pipeline.rt).run, args=(stop,))
         thread.start()
         try:
             _until(lambda: len(stuck.requests) >= 8)
-            place.say("s", ("alice", "I like tea."))
-            assert _until(lambda: place.texts("alice") == ["I like tea."]) < 2.0
+            pipeline.say("s", ("alice", "I like tea."))
+            assert _until(lambda: pipeline.texts("alice") == ["I like tea."]) < 2.0
         finally:
             stop.set()
             stuck.close()
@@ -77,18 +79,18 @@ def test_endpoints_that_hang_delay_no_other_work(start: Start) -> None:
 
 
 def test_more_endpoints_than_threads_take_turns(
-    start: Start, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    open_pipeline: OpenPipeline, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An endpoint that answers just in time, and has many events, would delay all others."""
     monkeypatch.setattr(polling, "MAX_CONCURRENT_DELIVERIES", 1)
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
-    place = opened(start)
-    register(place, receiver, "/slow")
+    pipeline = opened(open_pipeline)
+    register(pipeline, receiver, "/slow")
     for _ in range(4):
-        emit_test(place)
-    register(place, receiver, "/other")
-    emit_test(place)
-    place.work()
+        emit_test(pipeline)
+    register(pipeline, receiver, "/other")
+    emit_test(pipeline)
+    pipeline.work()
     paths = [request.path for request in receiver.requests]
     assert sorted(paths) == ["/other"] + ["/slow"] * 5
     assert paths.index("/other") <= 2
@@ -97,19 +99,19 @@ def test_more_endpoints_than_threads_take_turns(
     ]
     assert slow == [
         task.payload["event_uid"]
-        for task in place.tasks(kinds.WEBHOOK)
+        for task in pipeline.tasks(kinds.WEBHOOK)
         if task.payload["event_uid"] in slow
     ], "in order"
 
 
 def test_a_single_endpoint_gets_all_events_in_one_run(
-    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
-    register(place, receiver)
+    register(pipeline, receiver)
     for _ in range(5):
-        emit_test(place)
-    assert [report.done for report in place.work()] == [5]
+        emit_test(pipeline)
+    assert [report.done for report in pipeline.work()] == [5]
 
 
 def _until(condition: Callable[[], bool], seconds: float = 15.0) -> float:
@@ -120,53 +122,53 @@ def _until(condition: Callable[[], bool], seconds: float = 15.0) -> float:
     return time.monotonic() - began
 
 
-def test_deleting_an_endpoint_ends_its_deliveries(place: Place, receiver: Receiver) -> None:
-    gone, kept = register(place, receiver, "/gone"), register(place, receiver, "/kept")
+def test_deleting_an_endpoint_ends_its_deliveries(pipeline: Pipeline, receiver: Receiver) -> None:
+    gone, kept = register(pipeline, receiver, "/gone"), register(pipeline, receiver, "/kept")
     receiver.answers(500)
-    emit_test(place)
-    place.work()
-    emit_test(place)
-    webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, gone.uid)
+    emit_test(pipeline)
+    pipeline.work()
+    emit_test(pipeline)
+    webhooks.delete(pipeline.rt, PRINCIPAL, WORKSPACE, gone.uid)
     receiver.answers(200)
-    try_all(place)
+    try_all(pipeline)
     assert [request.path for request in receiver.requests].count("/gone") == 1
-    assert {task.payload["endpoint"] for task in place.tasks(kinds.WEBHOOK)} == {kept.key}
-    with place.rt.storage.read() as tx:
+    assert {task.payload["endpoint"] for task in pipeline.tasks(kinds.WEBHOOK)} == {kept.key}
+    with pipeline.rt.storage.read() as tx:
         assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {kept.key}
 
 
 def test_an_endpoint_deleted_during_a_delivery_stays_deleted(
-    place: Place, receiver: Receiver
+    pipeline: Pipeline, receiver: Receiver
 ) -> None:
     for status in (200, 500):
-        hook = register(place, receiver)
+        hook = register(pipeline, receiver)
 
         def behave(handler: Handler, uid: str = hook.uid, status: int = status) -> None:
-            webhooks.delete(place.rt, PRINCIPAL, WORKSPACE, uid)
+            webhooks.delete(pipeline.rt, PRINCIPAL, WORKSPACE, uid)
             handler.answer(status)
 
         receiver.behave = behave
-        emit_test(place)
-        place.work()
-        with place.rt.storage.read() as tx:
+        emit_test(pipeline)
+        pipeline.work()
+        with pipeline.rt.storage.read() as tx:
             assert tx.rows.page(Delivery) == []
             assert tx.rows.page(WebhookEndpoint) == []
 
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_a_workspace_deleted_during_a_delivery_leaves_no_rows(
-    place: Place, receiver: Receiver, status: int
+    pipeline: Pipeline, receiver: Receiver, status: int
 ) -> None:
-    register(place, receiver)
+    register(pipeline, receiver)
 
     def behave(handler: Handler) -> None:
-        deletion.delete_workspace(place.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
+        deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
         handler.answer(status)
 
     receiver.behave = behave
-    emit_test(place)
-    try_all(place)
+    emit_test(pipeline)
+    try_all(pipeline)
     assert len(receiver.requests) == 1
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         assert [tx.rows.page(record) for record in (Delivery, WebhookEndpoint)] == [[], []]
-    assert place.tasks(kinds.WEBHOOK) == []
+    assert pipeline.tasks(kinds.WEBHOOK) == []

@@ -17,9 +17,9 @@ from memservice.services.tasks import kinds
 from memservice.spi.providers import WebhookTransportProvider
 from memservice.spi.webhooks import Outcome
 from memservice.worker import retention
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
-from support.pipeline.webhook_places import (
-    Start,
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+from support.pipeline.webhooks import (
+    OpenPipeline,
     attempts,
     emit_test,
     letters,
@@ -32,8 +32,8 @@ from support.receiver import Receiver
 
 
 @pytest.fixture
-def place(start: Start) -> Place:
-    return opened(start)
+def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
+    return opened(open_pipeline)
 
 
 class Transport:
@@ -55,18 +55,18 @@ class Transport:
         )
 
 
-def test_a_transport_that_raises_counts_as_a_failed_attempt(start: Start) -> None:
+def test_a_transport_that_raises_counts_as_a_failed_attempt(open_pipeline: OpenPipeline) -> None:
     def act() -> Outcome:
         raise ZeroDivisionError("odd")
 
-    place = opened(start, Transport(act))
-    hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
-    emit_test(place)
-    try_all(place)
-    assert [(one.status, one.error) for one in attempts(place, hook.uid)] == [
+    pipeline = opened(open_pipeline, Transport(act))
+    hook = webhooks.register(pipeline.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
+    emit_test(pipeline)
+    try_all(pipeline)
+    assert [(one.status, one.error) for one in attempts(pipeline, hook.uid)] == [
         (None, "ZeroDivisionError: odd")
     ] * 3
-    assert len(letters(place, hook.uid)) == 1
+    assert len(letters(pipeline, hook.uid)) == 1
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_transport_that_raises_counts_as_a_failed_attempt(start: Start) -> Non
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["said", "raised"])
 def test_any_error_text_is_recorded_in_a_storable_form(
-    start: Start, error: str, kept: str, raised: bool
+    open_pipeline: OpenPipeline, error: str, kept: str, raised: bool
 ) -> None:
     """Else the attempt would be lost with it, and made again and again for ever."""
 
@@ -85,25 +85,25 @@ def test_any_error_text_is_recorded_in_a_storable_form(
             raise OSError(error)
         return Outcome(error=error)
 
-    place = opened(start, Transport(act))
-    hook = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
-    emit_test(place)
-    try_all(place)
-    (letter,) = letters(place, hook.uid)
-    assert [one.error for one in attempts(place, hook.uid)] == [
+    pipeline = opened(open_pipeline, Transport(act))
+    hook = webhooks.register(pipeline.rt, PRINCIPAL, WORKSPACE, "odd:somewhere").endpoint
+    emit_test(pipeline)
+    try_all(pipeline)
+    (letter,) = letters(pipeline, hook.uid)
+    assert [one.error for one in attempts(pipeline, hook.uid)] == [
         f"OSError: {kept}"[:2_000] if raised else kept
     ] * 3
     assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{kept}")[:2_000]
 
 
-def test_events_can_be_written_to_a_file(start: Start, tmp_path: Any) -> None:
+def test_events_can_be_written_to_a_file(open_pipeline: OpenPipeline, tmp_path: Any) -> None:
     folder = tmp_path / "events"
     folder.mkdir()
-    place = opened(start, WEBHOOK_JSONL_DIRECTORY=str(folder))
-    secret = webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "jsonl:mine").endpoint.secret
-    emit_test(place)
-    emit_test(place)
-    place.work()
+    pipeline = opened(open_pipeline, WEBHOOK_JSONL_DIRECTORY=str(folder))
+    secret = webhooks.register(pipeline.rt, PRINCIPAL, WORKSPACE, "jsonl:mine").endpoint.secret
+    emit_test(pipeline)
+    emit_test(pipeline)
+    pipeline.work()
     lines = [json.loads(line) for line in (folder / "mine.jsonl").read_text().splitlines()]
     assert [json.loads(line["body"])["type"] for line in lines] == ["test.event"] * 2
     headers = lines[0]["headers"]
@@ -118,7 +118,7 @@ TOLD_TO_ENDPOINTS = ("test", "queue_empty")
 
 
 class Heard:
-    def __init__(self, place: Callable[[], Place] | None = None) -> None:
+    def __init__(self, pipeline: Callable[[], Pipeline] | None = None) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.fails = False
         self.inside: list[bool] = []
@@ -132,13 +132,13 @@ class Heard:
             raise RuntimeError("no")
 
 
-def test_plugins_get_events_with_or_without_endpoints(start: Start) -> None:
+def test_plugins_get_events_with_or_without_endpoints(open_pipeline: OpenPipeline) -> None:
     heard = Heard()
-    place = opened(start, heard)
-    emit_test(place)
-    place.say("s", ("alice", "I like tea."))
+    pipeline = opened(open_pipeline, heard)
+    emit_test(pipeline)
+    pipeline.say("s", ("alice", "I like tea."))
     assert heard.events == [("test", {"workspace_id": "w"})]
-    place.work()
+    pipeline.work()
     assert heard.events[1:] == [
         (
             "queue_empty",
@@ -153,86 +153,89 @@ def test_plugins_get_events_with_or_without_endpoints(start: Start) -> None:
     ]
 
 
-def test_plugins_get_committed_events_only(start: Start) -> None:
+def test_plugins_get_committed_events_only(open_pipeline: OpenPipeline) -> None:
     """And outside the transaction: a listener may use the store."""
-    place: Place
+    pipeline: Pipeline
 
     class Reader(Heard):
         @hookimpl
         def memservice_event_emitted(self, type: str, data: dict[str, Any]) -> None:
             if type in TOLD_TO_ENDPOINTS:
                 self.events.append(
-                    (type, {"queued": len(place.tasks(kinds.WEBHOOK)), "leases": _leases(place)})
+                    (
+                        type,
+                        {"queued": len(pipeline.tasks(kinds.WEBHOOK)), "leases": _leases(pipeline)},
+                    )
                 )
 
     heard = Reader()
-    place = opened(start, heard, WEBHOOK_JSONL_DIRECTORY="/nowhere")
-    webhooks.register(place.rt, PRINCIPAL, WORKSPACE, "jsonl:mine")
-    place.say("s", ("alice", "I like tea."))
-    place.run(place.unit())
+    pipeline = opened(open_pipeline, heard, WEBHOOK_JSONL_DIRECTORY="/nowhere")
+    webhooks.register(pipeline.rt, PRINCIPAL, WORKSPACE, "jsonl:mine")
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.run(pipeline.unit())
     assert heard.events == [("queue_empty", {"queued": 1, "leases": 0})]
 
 
-def _leases(place: Place) -> int:
-    with place.rt.storage.read() as tx:
+def _leases(pipeline: Pipeline) -> int:
+    with pipeline.rt.storage.read() as tx:
         return len(tx.tasks.leases())
 
 
 def test_a_failing_plugin_stops_nothing(
-    start: Start, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    open_pipeline: OpenPipeline, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = Heard()
     heard.fails = True
-    place = opened(start, heard)
-    register(place, receiver)
+    pipeline = opened(open_pipeline, heard)
+    register(pipeline, receiver)
     with caplog.at_level(logging.ERROR):
-        emit_test(place)
-        place.say("s", ("alice", "I like tea."))
-        place.work()
+        emit_test(pipeline)
+        pipeline.say("s", ("alice", "I like tea."))
+        pipeline.work()
     assert sorted(event["type"] for event in receiver.events) == ["queue.empty", "test.event"]
     assert "a plugin failed on the event queue_empty: RuntimeError" in caplog.text
 
 
 def test_records_of_deliveries_are_erased_after_thirty_days(
-    place: Place, receiver: Receiver
+    pipeline: Pipeline, receiver: Receiver
 ) -> None:
-    hook = register(place, receiver)
-    emit_test(place)
-    place.work()
-    place.clock.advance(days=29.9)
-    emit_test(place)
-    place.work()
-    assert retention.sweep(place.rt)["deliveries"] == 0
+    hook = register(pipeline, receiver)
+    emit_test(pipeline)
+    pipeline.work()
+    pipeline.clock.advance(days=29.9)
+    emit_test(pipeline)
+    pipeline.work()
+    assert retention.sweep(pipeline.rt)["deliveries"] == 0
     erased = 0
     for _ in range(5):
-        place.clock.advance(hours=1)
-        erased += retention.sweep(place.rt)["deliveries"]
+        pipeline.clock.advance(hours=1)
+        erased += retention.sweep(pipeline.rt)["deliveries"]
     assert erased == 1
-    assert len(attempts(place, hook.uid)) == 1
+    assert len(attempts(pipeline, hook.uid)) == 1
 
 
 def test_many_old_records_are_erased_in_pieces(
-    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(place, receiver)
-    emit_test(place)
-    place.work()
+    register(pipeline, receiver)
+    emit_test(pipeline)
+    pipeline.work()
     monkeypatch.setattr(retention, "BATCH_SIZE", 2)
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         (row,) = tx.rows.page(Delivery)
-    place.rt.storage.write(
+    pipeline.rt.storage.write(
         lambda tx: tx.rows.put([replace(row, key=0, uid=f"{n:021d}") for n in range(4)])
     )
-    place.clock.advance(days=31)
-    assert retention.sweep(place.rt)["deliveries"] == 5
+    pipeline.clock.advance(days=31)
+    assert retention.sweep(pipeline.rt)["deliveries"] == 5
 
 
-def test_a_deleted_workspace_gets_no_events(place: Place, receiver: Receiver) -> None:
-    register(place, receiver)
-    emit_test(place)
-    with place.rt.storage.read() as tx:
+def test_a_deleted_workspace_gets_no_events(pipeline: Pipeline, receiver: Receiver) -> None:
+    register(pipeline, receiver)
+    emit_test(pipeline)
+    with pipeline.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
     assert workspace is not None
-    place.rt.storage.write(lambda tx: tx.workspaces.save(replace(workspace, state="deleting")))
-    place.work()
+    pipeline.rt.storage.write(lambda tx: tx.workspaces.save(replace(workspace, state="deleting")))
+    pipeline.work()
     assert receiver.requests == []

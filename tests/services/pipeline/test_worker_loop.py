@@ -15,17 +15,17 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
 from memservice.worker import polling
 from memservice.worker.polling import Worker
-from support.pipeline.fakes import Scripted
-from support.pipeline.place import Place
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import Pipeline
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 PATIENCE = 30.0
 
 
 @contextmanager
-def working(place: Place, *, jitter: bool = False) -> Iterator[threading.Thread]:
+def working(pipeline: Pipeline, *, jitter: bool = False) -> Iterator[threading.Thread]:
     stop = threading.Event()
-    thread = threading.Thread(target=Worker(place.rt, jitter=jitter).run, args=(stop,))
+    thread = threading.Thread(target=Worker(pipeline.rt, jitter=jitter).run, args=(stop,))
     thread.start()
     try:
         yield thread
@@ -44,34 +44,34 @@ def until(condition: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
-def test_messages_are_derived_within_two_seconds(place: Place) -> None:
+def test_messages_are_derived_within_two_seconds(pipeline: Pipeline) -> None:
     took: list[float] = []
-    with working(place):
+    with working(pipeline):
         for number in range(3):
-            place.say("s", ("alice", f"Fact {number}."))
-            took.append(until(lambda n=number: len(place.texts("alice")) == n + 1))  # type: ignore[misc]
+            pipeline.say("s", ("alice", f"Fact {number}."))
+            took.append(until(lambda n=number: len(pipeline.texts("alice")) == n + 1))  # type: ignore[misc]
             time.sleep(0.2)
     assert min(took) < 2.0
 
 
-def test_an_idle_worker_stops_on_request(place: Place) -> None:
-    with working(place):
+def test_an_idle_worker_stops_on_request(pipeline: Pipeline) -> None:
+    with working(pipeline):
         time.sleep(0.3)
         began = time.monotonic()
     assert time.monotonic() - began < 10
 
 
-def test_a_worker_that_has_not_started_yet_stops_on_request(place: Place) -> None:
-    with working(place, jitter=True):
+def test_a_worker_that_has_not_started_yet_stops_on_request(pipeline: Pipeline) -> None:
+    with working(pipeline, jitter=True):
         began = time.monotonic()
     assert time.monotonic() - began < 10
 
 
 def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(polling, "STORE_PAUSE_SECONDS", 0.05)
-    read = place.rt.storage.read
+    read = pipeline.rt.storage.read
     away = 6
 
     def sometimes() -> AbstractContextManager[Transaction]:
@@ -81,29 +81,31 @@ def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
             raise Unavailable("gone fishing")
         return read()
 
-    monkeypatch.setattr(place.rt.storage, "read", sometimes)
-    place.say("s", ("alice", "I like tea."))
-    with caplog.at_level(logging.INFO, "memservice.worker"), working(place):
-        until(lambda: place.texts("alice") == ["I like tea."])
+    monkeypatch.setattr(pipeline.rt.storage, "read", sometimes)
+    pipeline.say("s", ("alice", "I like tea."))
+    with caplog.at_level(logging.INFO, "memservice.worker"), working(pipeline):
+        until(lambda: pipeline.texts("alice") == ["I like tea."])
     told = [record for record in caplog.records if "cannot be reached" in record.message]
     assert len(told) == 1
     assert away == 0
 
 
-def test_a_reasoner_that_waits_on_a_network_works_on_several_units(start: Start) -> None:
-    place = start(reasoner=Scripted(Capability.REMOTE), WORKER_REMOTE_UNITS="3")
+def test_a_reasoner_that_waits_on_a_network_works_on_several_units(
+    open_pipeline: OpenPipeline,
+) -> None:
+    pipeline = open_pipeline(reasoner=ScriptedReasoner(Capability.REMOTE), WORKER_REMOTE_UNITS="3")
     meeting = threading.Barrier(3)
 
     def meet(request: object) -> None:
         meeting.wait(PATIENCE)
 
-    place.reasoner.act = meet
-    place.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("carol", "I own a boat."))
-    place.work()
-    assert place.counts() == (3, 3, 0, 0)
+    pipeline.reasoner.act = meet
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("carol", "I own a boat."))
+    pipeline.work()
+    assert pipeline.counts() == (3, 3, 0, 0)
 
 
-def test_a_local_reasoner_works_on_one_unit_at_a_time(place: Place) -> None:
+def test_a_local_reasoner_works_on_one_unit_at_a_time(pipeline: Pipeline) -> None:
     at_once: list[int] = []
     inside = threading.Semaphore(1)
 
@@ -113,14 +115,14 @@ def test_a_local_reasoner_works_on_one_unit_at_a_time(place: Place) -> None:
         inside.release()
         at_once.append(1)
 
-    place.reasoner.act = alone
-    place.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("carol", "I own a boat."))
-    place.work()
+    pipeline.reasoner.act = alone
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I sing."), ("carol", "I own a boat."))
+    pipeline.work()
     assert len(at_once) == 3
 
 
-def test_the_longest_waiting_unit_comes_first(place: Place) -> None:
+def test_the_longest_waiting_unit_comes_first(pipeline: Pipeline) -> None:
     for session in ("c", "a", "b"):
-        place.say(session, ("alice", f"I was in {session}."))
-    place.work()
-    assert place.texts("alice") == ["I was in c.", "I was in a.", "I was in b."]
+        pipeline.say(session, ("alice", f"I was in {session}."))
+    pipeline.work()
+    assert pipeline.texts("alice") == ["I was in c.", "I was in a.", "I was in b."]

@@ -1,3 +1,3 @@
 """Telemetry over the services, on each storage."""
 
-from services.conftest import begin as begin
+from services.conftest import open_services as open_services

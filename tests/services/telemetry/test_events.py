@@ -12,7 +12,7 @@ import pytest
 from memservice.hookspecs import hookimpl
 from memservice.telemetry import events
 from memservice.telemetry.events import Event, MessageCreated
-from services.conftest import Begin
+from services.conftest import OpenServices
 from support.telemetry.contract import EVENTS, Listed
 
 JSON_TYPES = {"integer": int, "number": float, "boolean": bool, "string": str}
@@ -76,9 +76,9 @@ def test_the_list_itself_is_parsed_correctly() -> None:
 
 
 def test_listeners_are_called_in_order_and_a_failing_one_stops_no_other(
-    begin: Begin, caplog: pytest.LogCaptureFixture
+    open_services: OpenServices, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rt = begin().rt
+    rt = open_services().rt
     heard: list[tuple[Event, datetime]] = []
 
     def fail(event: Event, at: datetime) -> None:
@@ -103,18 +103,18 @@ class Ear:
         self.heard.append((type, data))
 
 
-def test_plugins_receive_events(begin: Begin) -> None:
+def test_plugins_receive_events(open_services: OpenServices) -> None:
     ear = Ear()
-    rt = begin(ear).rt
+    rt = open_services(ear).rt
     assert rt.hears_events
     rt.emit(created())
     assert ear.heard == [("message.created", created().data())]
 
 
 def test_an_event_without_listeners_is_not_built(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch
+    open_services: OpenServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rt = begin().rt
+    rt = open_services().rt
 
     def fail(self: Event) -> dict[str, Any]:
         raise AssertionError("nobody listens")

@@ -33,7 +33,7 @@ from memservice.spi.llm import CompletionRequest, ModelCall, ModelFailure
 from memservice.spi.providers import Context, EmbedderProvider
 from memservice.worker import retention
 from memservice.worker.polling import Worker
-from support.pipeline.place import Clock
+from support.pipeline.pipeline import Clock
 from support.reasoning.model import SCRIPTED, ScriptedModel, calling
 from support.receiver import Receiver, receiving
 from support.stores.stores import sqlite_store_at

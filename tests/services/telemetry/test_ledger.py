@@ -17,8 +17,8 @@ from memservice.services.usage.ledger import Ledger
 from memservice.spi.llm import ModelCall
 from memservice.telemetry.context import Reason, embedding_for
 from memservice.telemetry.events import EmbeddingCallCompleted, Event, LlmCallCompleted
-from services.conftest import Begin
-from support.services.world import Small
+from services.conftest import OpenServices
+from support.services.services import Services
 
 CALL = ModelCall(
     purpose="summary.short",
@@ -43,16 +43,16 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
-def rows(small: Small) -> list[Usage]:
-    with small.rt.storage.read() as tx:
+def rows(services: Services) -> list[Usage]:
+    with services.rt.storage.read() as tx:
         return tx.rows.page(Usage)
 
 
-def test_a_call_is_stored_soon_and_unchanged(begin: Begin) -> None:
-    small = begin(role="api")
-    small.rt.events.called(CALL)
-    until(lambda: len(rows(small)) == 1)
-    (row,) = rows(small)
+def test_a_call_is_stored_soon_and_unchanged(open_services: OpenServices) -> None:
+    services = open_services(role="api")
+    services.rt.events.called(CALL)
+    until(lambda: len(rows(services)) == 1)
+    (row,) = rows(services)
     assert replace(row, key=0) == Usage(
         workspace_key=1,
         day="2026-01-01",
@@ -66,52 +66,54 @@ def test_a_call_is_stored_soon_and_unchanged(begin: Begin) -> None:
         reasoning_tokens=4,
         duration_ms=120,
         outcome="success",
-        created_at=small.clock(),
+        created_at=services.clock(),
     )
 
 
-def test_failed_and_cancelled_calls_are_stored(begin: Begin) -> None:
-    small = begin()
-    ledger = Ledger(small.rt.storage, small.clock)
+def test_failed_and_cancelled_calls_are_stored(open_services: OpenServices) -> None:
+    services = open_services()
+    ledger = Ledger(services.rt.storage, services.clock)
     ledger(replace(CALL, outcome="error", input_tokens=0))
     ledger(replace(CALL, outcome="cancelled"))
     ledger.close()
-    assert [row.outcome for row in rows(small)] == ["error", "cancelled"]
+    assert [row.outcome for row in rows(services)] == ["error", "cancelled"]
 
 
-def test_closing_stores_queued_calls(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_stores_queued_calls(
+    open_services: OpenServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.WAIT_SECONDS", 60.0)
     monkeypatch.setattr("memservice.services.usage.ledger.BATCH_SIZE", 1_000)
-    small = begin()
-    ledger = Ledger(small.rt.storage, small.clock)
+    services = open_services()
+    ledger = Ledger(services.rt.storage, services.clock)
     writes: list[int] = []
-    write = small.rt.storage.write
+    write = services.rt.storage.write
 
     def counted(fn: Callable[[Any], Any]) -> Any:
         writes.append(1)
         return write(fn)
 
-    monkeypatch.setattr(small.rt.storage, "write", counted)
+    monkeypatch.setattr(services.rt.storage, "write", counted)
     for _ in range(700):
         ledger(CALL)
-    assert rows(small) == []
+    assert rows(services) == []
     assert ledger.unwritten(1, "2026-01-01") == 700 * 15
     ledger.close()
-    assert len(rows(small)) == 700
+    assert len(rows(services)) == 700
     assert len(writes) == 1
     assert ledger.unwritten(1, "2026-01-01") == 0
 
 
 def test_calls_wait_for_an_unreachable_store(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    open_services: OpenServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.PAUSE_SECONDS", 0.02)
-    small = begin()
-    ledger = Ledger(small.rt.storage, small.clock)
+    services = open_services()
+    ledger = Ledger(services.rt.storage, services.clock)
     away = threading.Event()
     away.set()
     tried: list[int] = []
-    write = small.rt.storage.write
+    write = services.rt.storage.write
 
     def maybe(fn: Callable[[Any], Any]) -> Any:
         tried.append(1)
@@ -119,37 +121,37 @@ def test_calls_wait_for_an_unreachable_store(
             raise Unavailable("not now")
         return write(fn)
 
-    monkeypatch.setattr(small.rt.storage, "write", maybe)
+    monkeypatch.setattr(services.rt.storage, "write", maybe)
     for number in range(3):
         ledger(replace(CALL, input_tokens=number))
     until(lambda: len(tried) > 3)
     away.clear()
-    until(lambda: len(rows(small)) == 3)
-    assert [row.input_tokens for row in rows(small)] == [0, 1, 2]
+    until(lambda: len(rows(services)) == 3)
+    assert [row.input_tokens for row in rows(services)] == [0, 1, 2]
     assert caplog.text.count("cannot record usage now") == 1
     ledger.close()
 
 
 def test_calls_that_cannot_be_stored_before_the_end_are_logged(
-    begin: Begin, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    open_services: OpenServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("memservice.services.usage.ledger.LAST_SECONDS", 0.05)
-    small = begin()
-    ledger = Ledger(small.rt.storage, small.clock)
+    services = open_services()
+    ledger = Ledger(services.rt.storage, services.clock)
 
     def refuse(fn: Callable[[Any], Any]) -> None:
         raise Unavailable("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(small.rt.storage, "write", refuse)
+        patch.setattr(services.rt.storage, "write", refuse)
         ledger(CALL)
         ledger.close()
     assert "could not record 1 model call(s): gone" in caplog.text
 
 
-def test_calls_of_many_threads_are_all_stored(begin: Begin) -> None:
-    small = begin()
-    ledger = Ledger(small.rt.storage, small.clock)
+def test_calls_of_many_threads_are_all_stored(open_services: OpenServices) -> None:
+    services = open_services()
+    ledger = Ledger(services.rt.storage, services.clock)
 
     def call_often() -> None:
         for _ in range(200):
@@ -161,13 +163,13 @@ def test_calls_of_many_threads_are_all_stored(begin: Begin) -> None:
     for thread in threads:
         thread.join()
     ledger.close()
-    with small.rt.storage.read() as tx:
+    with services.rt.storage.read() as tx:
         assert tx.usage.tokens(1, "2026-01-01") == 8 * 200 * 15
     assert ledger.unwritten(1, "2026-01-01") == 0
 
 
-def test_calls_are_events_too(begin: Begin) -> None:
-    rt = begin(role="api").rt
+def test_calls_are_events_too(open_services: OpenServices) -> None:
+    rt = open_services(role="api").rt
     heard: list[Event] = []
     rt.events.on_event(lambda event, at: heard.append(event))
     rt.events.called(

@@ -16,7 +16,7 @@ from memservice.serving.logs import set_up_logging
 from memservice.settings import load_settings
 from memservice.telemetry.context import request_id, working_for
 from memservice.worker.polling import Worker
-from services.conftest import Begin
+from services.conftest import OpenServices
 
 MESSAGES = {"messages": [{"peer_id": "ann", "content": "sekretwort is my dog"}]}
 
@@ -71,11 +71,11 @@ def test_json_is_one_object_a_line_with_errors_in_it(written: Callable[[], str])
 
 @pytest.mark.parametrize("given", ["my-request.1", None, "two words", "x" * 200])
 def test_a_valid_request_id_is_kept_and_passed_to_tasks(
-    begin: Begin, written: Callable[[], str], given: str | None
+    open_services: OpenServices, written: Callable[[], str], given: str | None
 ) -> None:
     set_up("json")
-    small = begin()
-    client = create_app(runtime=small.rt).test_client()
+    services = open_services()
+    client = create_app(runtime=services.rt).test_client()
     headers = {} if given is None else {"X-Request-Id": given}
     answer = client.post("/v3/workspaces/w/sessions/s/messages", json=MESSAGES, headers=headers)
     assert answer.status_code == 201
@@ -83,9 +83,9 @@ def test_a_valid_request_id_is_kept_and_passed_to_tasks(
     assert (number == given) == (given == "my-request.1")
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", number)
     assert request_id() is None, "the request is over"
-    with small.rt.storage.read() as tx:
+    with services.rt.storage.read() as tx:
         assert {task.request_id for task in tx.rows.page(Task)} == {number}
-    Worker(small.rt).run_until_idle(30)
+    Worker(services.rt).run_until_idle(30)
     text = written()
     lines = [json.loads(line) for line in text.splitlines()]
     (request,) = [line for line in lines if line["logger"] == "memservice.requests"]
@@ -101,16 +101,16 @@ def test_a_valid_request_id_is_kept_and_passed_to_tasks(
     assert "sekretwort" not in text
 
 
-def test_tasks_created_by_tasks_keep_the_request_id(begin: Begin) -> None:
-    small = begin(DREAM_DOCUMENT_THRESHOLD="1", DREAM_IDLE_TIMEOUT_MINUTES="0")
-    client = create_app(runtime=small.rt).test_client()
+def test_tasks_created_by_tasks_keep_the_request_id(open_services: OpenServices) -> None:
+    services = open_services(DREAM_DOCUMENT_THRESHOLD="1", DREAM_IDLE_TIMEOUT_MINUTES="0")
+    client = create_app(runtime=services.rt).test_client()
     client.post(
         "/v3/workspaces/w/sessions/s/messages",
         json={"messages": [{"peer_id": "ann", "content": "I live in Ghent."}]},
         headers={"X-Request-Id": "first"},
     )
-    Worker(small.rt).run_until_idle(30)
-    with small.rt.storage.read() as tx:
+    Worker(services.rt).run_until_idle(30)
+    with services.rt.storage.read() as tx:
         tasks = tx.rows.page(Task)
     assert {"representation", "dream_timer"} <= {task.kind for task in tasks}
     assert {task.request_id for task in tasks} == {"first"}

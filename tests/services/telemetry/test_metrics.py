@@ -18,7 +18,7 @@ from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.events import DialecticCompleted, DreamSpecialist, Event, SummaryCreated
 from memservice.telemetry.metrics import Metrics, template
 from memservice.worker.polling import Worker
-from services.conftest import Begin
+from services.conftest import OpenServices
 from support.telemetry.contract import EVENTS
 
 LISTED = """
@@ -70,18 +70,18 @@ def told(metrics: Metrics) -> str:
 
 
 @pytest.fixture
-def client(begin: Begin) -> FlaskClient:
-    small = begin(role="api", METRICS_ENABLED="true")
-    return create_app(runtime=small.rt).test_client()
+def client(open_services: OpenServices) -> FlaskClient:
+    services = open_services(role="api", METRICS_ENABLED="true")
+    return create_app(runtime=services.rt).test_client()
 
 
-def test_every_metric_has_its_name_type_and_labels(begin: Begin) -> None:
+def test_every_metric_has_its_name_type_and_labels(open_services: OpenServices) -> None:
     metrics = Metrics("here", "deriver")
-    small = begin(role="worker", metrics=metrics)
+    services = open_services(role="worker", metrics=metrics)
     metrics.answered("GET", "/v3/x/<workspace_id>", 200, 0.3)
     metrics.worked("representation", "w", 1)
-    small.say("s", ("ann", "hi"))
-    small.rt.emit(_chat())
+    services.say("s", ("ann", "hi"))
+    services.rt.emit(_chat())
     text = told(metrics)
     kinds = dict(line.split()[2:4] for line in text.splitlines() if line.startswith("# TYPE"))
     expected = {}
@@ -176,25 +176,25 @@ def test_requests_count_under_their_route_and_unknown_paths_add_no_labels(
     )
 
 
-def test_metrics_that_are_off_are_not_found(begin: Begin) -> None:
-    answer = create_app(runtime=begin().rt).test_client().get("/metrics")
+def test_metrics_that_are_off_are_not_found(open_services: OpenServices) -> None:
+    answer = create_app(runtime=open_services().rt).test_client().get("/metrics")
     assert (answer.status_code, answer.mimetype) == (404, "text/plain")
     assert "METRICS_ENABLED" in answer.text
 
 
-def test_metrics_need_no_key(begin: Begin) -> None:
-    small = begin(
+def test_metrics_need_no_key(open_services: OpenServices) -> None:
+    services = open_services(
         role="api", METRICS_ENABLED="true", AUTH_USE_AUTH="true", AUTH_JWT_SECRET="x" * 40
     )
-    assert create_app(runtime=small.rt).test_client().get("/metrics").status_code == 200
+    assert create_app(runtime=services.rt).test_client().get("/metrics").status_code == 200
 
 
-def test_messages_and_tasks_count_by_workspace(begin: Begin) -> None:
+def test_messages_and_tasks_count_by_workspace(open_services: OpenServices) -> None:
     metrics = Metrics("memservice", "deriver")
-    small = begin(role="worker", metrics=metrics)
-    small.say("s", ("ann", "I like tea."), ("ann", "I own a boat."))
-    small.say("s", ("bob", "I sail."))
-    Worker(small.rt).run_until_idle(30)
+    services = open_services(role="worker", metrics=metrics)
+    services.say("s", ("ann", "I like tea."), ("ann", "I own a boat."))
+    services.say("s", ("bob", "I sail."))
+    Worker(services.rt).run_until_idle(30)
     text = told(metrics)
     assert value(text, "messages_created_total", workspace_name="w") == 3
     assert (
@@ -225,11 +225,11 @@ def _chat() -> Event:
     )
 
 
-def test_tokens_come_from_the_events(begin: Begin) -> None:
+def test_tokens_come_from_the_events(open_services: OpenServices) -> None:
     metrics = Metrics("memservice", "deriver")
-    small = begin(role="worker", metrics=metrics)
-    small.rt.emit(_chat())
-    small.rt.emit(
+    services = open_services(role="worker", metrics=metrics)
+    services.rt.emit(_chat())
+    services.rt.emit(
         SummaryCreated(
             parent_category="summary",
             agent_type="summarizer",
@@ -246,7 +246,7 @@ def test_tokens_come_from_the_events(begin: Begin) -> None:
             prompt_scaffold_tokens=5,
         )
     )
-    small.rt.emit(
+    services.rt.emit(
         DreamSpecialist(
             run_id="r",
             specialist_type="deduction",
@@ -291,14 +291,16 @@ def test_tokens_come_from_the_events(begin: Begin) -> None:
     )
 
 
-def test_connections_are_reported_if_the_storage_counts_them(begin: Begin) -> None:
+def test_connections_are_reported_if_the_storage_counts_them(open_services: OpenServices) -> None:
     metrics = Metrics("memservice", "deriver")
-    small = begin(role="worker", metrics=metrics)
-    small.say("s", ("ann", "hi"))
-    count_pending(small.rt.storage, metrics)
+    services = open_services(role="worker", metrics=metrics)
+    services.say("s", ("ann", "hi"))
+    count_pending(services.rt.storage, metrics)
     text = told(metrics)
     size = value(text, "db_pool_connections", instance_type="deriver", state="size")
-    assert size == (small.rt.settings.db.pool_size if small.rt.storage.name == "sqlite" else 0)
+    assert size == (
+        services.rt.settings.db.pool_size if services.rt.storage.name == "sqlite" else 0
+    )
     assert value(text, "db_queries_in_flight", instance_type="deriver") == 0
     assert value(text, "message_embeddings_pending") == 0
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from memservice.app import create_app
 from memservice.domain.records import Usage
 from memservice.services.usage import report as usage_report
-from services.conftest import Begin
-from support.services.world import ME, Small
+from services.conftest import OpenServices
+from support.services.services import ME, Services
 
 ROW = Usage(
     day="2026-01-01",
@@ -26,12 +26,12 @@ ROW = Usage(
 )
 
 
-def fill(small: Small) -> int:
-    small.say("s", ("ann", "hi"))
-    with small.rt.storage.read() as tx:
+def fill(services: Services) -> int:
+    services.say("s", ("ann", "hi"))
+    with services.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug("w")
     assert workspace is not None
-    mine = replace(ROW, workspace_key=workspace.key, created_at=small.clock())
+    mine = replace(ROW, workspace_key=workspace.key, created_at=services.clock())
     rows = [
         mine,
         replace(mine, model="large", outcome="error", output_tokens=0),
@@ -40,14 +40,16 @@ def fill(small: Small) -> int:
         replace(mine, workspace_key=workspace.key + 100),
         replace(mine, workspace_key=None),
     ]
-    small.rt.storage.write(lambda tx: tx.usage.add(rows))
+    services.rt.storage.write(lambda tx: tx.usage.add(rows))
     return workspace.key
 
 
-def test_a_workspace_reads_its_own_usage_by_day_purpose_and_model(begin: Begin) -> None:
-    small = begin()
-    fill(small)
-    client = create_app(runtime=small.rt).test_client()
+def test_a_workspace_reads_its_own_usage_by_day_purpose_and_model(
+    open_services: OpenServices,
+) -> None:
+    services = open_services()
+    fill(services)
+    client = create_app(runtime=services.rt).test_client()
     report = client.get("/v3/workspaces/w/usage").get_json()
     assert (report["since"], report["until"], report["budget"]) == (
         "2025-12-03",
@@ -78,17 +80,17 @@ def test_a_workspace_reads_its_own_usage_by_day_purpose_and_model(begin: Begin) 
     assert client.get("/v3/workspaces/nobody/usage").status_code == 404
 
 
-def test_a_workspace_without_calls_reads_nothing(begin: Begin) -> None:
-    small = begin()
-    small.say("s", ("ann", "hi"))
-    report = create_app(runtime=small.rt).test_client().get("/v3/workspaces/w/usage").get_json()
+def test_a_workspace_without_calls_reads_nothing(open_services: OpenServices) -> None:
+    services = open_services()
+    services.say("s", ("ann", "hi"))
+    report = create_app(runtime=services.rt).test_client().get("/v3/workspaces/w/usage").get_json()
     assert (report["total"]["calls"], report["items"]) == (0, [])
 
 
-def test_workspaces_are_listed_by_name_and_erased_ones_by_key(begin: Begin) -> None:
-    small = begin()
-    key = fill(small)
-    lines = usage_report.overall(small.rt, ME, ("workspace_key",), since="2026-01-01")
+def test_workspaces_are_listed_by_name_and_erased_ones_by_key(open_services: OpenServices) -> None:
+    services = open_services()
+    key = fill(services)
+    lines = usage_report.overall(services.rt, ME, ("workspace_key",), since="2026-01-01")
     assert [(line.workspace, line.total.calls) for line in lines] == [
         (None, 1),
         ("w", 2),

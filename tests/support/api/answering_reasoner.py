@@ -12,10 +12,10 @@ from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
 from memservice.settings import load_settings
 from memservice.spi.reasoner import AnswerRequest
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import ScriptedReasoner
 
 
-class AnsweringReasoner(Scripted):
+class AnsweringReasoner(ScriptedReasoner):
     """Answers as a test sets it, and records the requests."""
 
     def __init__(self) -> None:

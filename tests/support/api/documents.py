@@ -80,37 +80,37 @@ def published(generation: str) -> dict[str, Any]:
     return read
 
 
-def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterator[tuple[str, str]]:
-    """(`missing` or `added`, place) for each difference between two shapes."""
+def differences(theirs: Any, mine: Any, path: str, *, request: bool) -> Iterator[tuple[str, str]]:
+    """(`missing` or `added`, path) for each difference between two shapes."""
     their_types, my_types = set(theirs.get("types", ())), set(mine.get("types", ()))
     # A request may be read more leniently, an answer must not surprise. No types would be anything,
     # and says nothing.
     fits = bool(my_types) and (their_types <= my_types if request else my_types <= their_types)
     if their_types and not (fits and (my_types != {"null"} or their_types == {"null"})):
-        yield "missing", f"{place}: types {sorted(their_types)}, ours {sorted(my_types)}"
+        yield "missing", f"{path}: types {sorted(their_types)}, ours {sorted(my_types)}"
     elif "null" in their_types - my_types:
-        yield "added", f"{place}: never null"
+        yield "added", f"{path}: never null"
     if "enum" in mine and "null" in my_types and None not in mine["enum"]:
-        yield "missing", f"{place}: null among {mine['enum']}"
+        yield "missing", f"{path}: null among {mine['enum']}"
     for bound in _extract().BOUNDS:
         if bound not in theirs:
             if bound in mine and request:
-                yield "added", f"{place}: {bound} {mine[bound]}"
+                yield "added", f"{path}: {bound} {mine[bound]}"
             continue
         want, have = theirs[bound], mine.get(bound)
         if bound == "enum":
             want, have = sorted(set(want) - {None}), sorted(set(have or ()) - {None})
         if want != have:
-            yield "missing", f"{place}: {bound} {want}, ours {have}"
+            yield "missing", f"{path}: {bound} {want}, ours {have}"
     # To say that the default is null is to say that there is none.
     if request and (default := theirs.get("default")) != mine.get("default"):
         yield (
             "added" if default is None else "missing",
-            f"{place}: default {default}, ours {mine.get('default')}",
+            f"{path}: default {default}, ours {mine.get('default')}",
         )
     their_fields, my_fields = theirs.get("fields", {}), mine.get("fields", {})
     for name in sorted(their_fields.keys() | my_fields.keys()):
-        here = f"{place}.{name}"
+        here = f"{path}.{name}"
         if name not in my_fields:
             yield "missing", here
         elif name not in their_fields:
@@ -120,19 +120,19 @@ def differences(theirs: Any, mine: Any, place: str, *, request: bool) -> Iterato
     required, have_required = set(theirs.get("required", ())), set(mine.get("required", ()))
     # An answer may promise more.
     if have_required != required if request else not required <= have_required:
-        yield "missing", f"{place}: required {sorted(required)}, ours {sorted(have_required)}"
+        yield "missing", f"{path}: required {sorted(required)}, ours {sorted(have_required)}"
     for inside, mark in (("items", "[]"), ("open", "{}")):
         if inside in theirs:
             if inside not in mine and theirs[inside] == {} and "fields" in mine and not request:
                 continue  # any keys at all, which we name
             if inside not in mine:
-                yield "missing", f"{place}{mark}"
+                yield "missing", f"{path}{mark}"
             else:
-                yield from differences(theirs[inside], mine[inside], place + mark, request=request)
+                yield from differences(theirs[inside], mine[inside], path + mark, request=request)
 
 
 def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
-    """(`missing` or `added`, place) for each difference in an operation."""
+    """(`missing` or `added`, path) for each difference in an operation."""
     theirs, mine = published(generation)[name], ours(generation)[name]
     for parameter in sorted(theirs["parameters"].keys() | mine["parameters"].keys()):
         here = f"{name}: {parameter}"
@@ -157,11 +157,11 @@ def compare(generation: str, name: str) -> Iterator[tuple[str, str]]:
                 yield "missing", f"{name} body: must be given: {theirs['body']['must']}"
     elif "body" in mine:
         yield "added", f"{name} body"
-    for place in theirs["media"].keys() & mine["media"].keys():
-        if theirs["media"][place] != mine["media"][place]:
+    for path in theirs["media"].keys() & mine["media"].keys():
+        if theirs["media"][path] != mine["media"][path]:
             yield (
                 "missing",
-                f"{name} {place}: of type {theirs['media'][place]}, ours {mine['media'][place]}",
+                f"{name} {path}: of type {theirs['media'][path]}, ours {mine['media'][path]}",
             )
     for status in sorted(theirs["answers"].keys() | mine["answers"].keys()):
         here = f"{name} answer {status}"

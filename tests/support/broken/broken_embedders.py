@@ -28,7 +28,7 @@ class Broken(EmbedderContract):
         return self.broken()
 
 
-class Honest(HashedEmbedder):
+class CorrectEmbedder(HashedEmbedder):
     """The hashed embedder, with lists of rows that may be tampered with."""
 
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
@@ -38,29 +38,29 @@ class Honest(HashedEmbedder):
         return self.vectors(texts, purpose)
 
 
-class NotNormalised(Honest):
+class NotNormalised(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         return [
             vector * np.float32(1 + n) for n, vector in enumerate(super().vectors(texts, purpose))
         ]
 
 
-class BlankIsSomething(Honest):
+class BlankIsSomething(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         return super().vectors([text if text.strip() else "blank" for text in texts], purpose)
 
 
-class SkipsBlank(Honest):
+class SkipsBlank(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         return super().vectors([text for text in texts if text.strip()], purpose)
 
 
-class SortsItsBatch(Honest):
+class SortsItsBatch(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         return super().vectors(sorted(texts, key=len), purpose)
 
 
-class ForgetsItself(Honest):
+class ForgetsItself(CorrectEmbedder):
     """Other vectors at each call."""
 
     calls = 0
@@ -70,20 +70,20 @@ class ForgetsItself(Honest):
         return [np.roll(vector, self.calls) for vector in super().vectors(texts, purpose)]
 
 
-class AsksInAnotherSpace(Honest):
+class AsksInAnotherSpace(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         found = super().vectors(texts, purpose)
         return [np.roll(vector, 7) for vector in found] if purpose == "query" else found
 
 
-class WorksInOneBuffer(Honest):
+class WorksInOneBuffer(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
         self.buffer = super().vectors(texts, purpose)
         time.sleep(0.002)
         return self.buffer
 
 
-class TakesNeighboursForDuplicates(Honest):
+class TakesNeighboursForDuplicates(CorrectEmbedder):
     duplicate_distance = 0.999
 
 

@@ -21,7 +21,7 @@ from memservice_http.connection import ConnectionSettings
 from memservice_openai.chat import OpenAiModel
 
 
-class Honest:
+class CorrectModel:
     """A model that passes everything on."""
 
     def __init__(self, model: LanguageModel) -> None:
@@ -37,7 +37,7 @@ class Honest:
 class Broken(LanguageModelContract):
     """The kit on a broken model. `caught_by` names tests that have to fail."""
 
-    broken: ClassVar[type[Honest]]
+    broken: ClassVar[type[CorrectModel]]
     caught_by: ClassVar[tuple[str, ...]]
 
     @pytest.fixture
@@ -54,12 +54,12 @@ class Broken(LanguageModelContract):
             yield ScriptedPeer(server, OpenAiWire(), self.broken(OpenAiModel(endpoint, context)))
 
 
-class Buffers(Honest):
+class Buffers(CorrectModel):
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
         yield from list(self.model.stream(request))
 
 
-class EndsWhenCut(Honest):
+class EndsWhenCut(CorrectModel):
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
         said = ""
         try:
@@ -72,7 +72,7 @@ class EndsWhenCut(Honest):
             yield Completion(said, finish_reason=f"cut ({error.status})")
 
 
-class TriesAgain(Honest):
+class TriesAgain(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         try:
             return self.model.complete(request)
@@ -80,7 +80,7 @@ class TriesAgain(Honest):
             return self.model.complete(request)
 
 
-class TellsTheKey(Honest):
+class TellsTheKey(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         try:
             return self.model.complete(request)
@@ -90,7 +90,7 @@ class TellsTheKey(Honest):
             ) from error
 
 
-class HopesForever(Honest):
+class HopesForever(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         try:
             return self.model.complete(request)
@@ -100,7 +100,7 @@ class HopesForever(Honest):
             ) from error
 
 
-class ForgetsHowLong(Honest):
+class ForgetsHowLong(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         try:
             return self.model.complete(request)
@@ -112,7 +112,7 @@ class ForgetsHowLong(Honest):
             ) from error
 
 
-class TakesRefusalsForAnswers(Honest):
+class TakesRefusalsForAnswers(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         try:
             return self.model.complete(request)
@@ -120,30 +120,30 @@ class TakesRefusalsForAnswers(Honest):
             return Completion(str(error))
 
 
-class KeepsTheFirstCall(Honest):
+class KeepsTheFirstCall(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         done = self.model.complete(request)
         return replace(done, tool_calls=done.tool_calls[:1])
 
 
-class CountsNothing(Honest):
+class CountsNothing(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         return replace(self.model.complete(request), input_tokens=0, output_tokens=0)
 
 
-class IgnoresTheBound(Honest):
+class IgnoresTheBound(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         return self.model.complete(replace(request, timeout=9.0))
 
 
-class DropsTheSystem(Honest):
+class DropsTheSystem(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         return self.model.complete(
             replace(request, turns=[turn for turn in request.turns if turn.role != "system"])
         )
 
 
-class MixesUpThreads(Honest):
+class MixesUpThreads(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         self.request = request
         time.sleep(0.01)

@@ -34,9 +34,9 @@ def derive(server: Server, workspace: str, known: Known) -> str:
     """Store it for the pair of its first source; its id."""
 
     def change(tx: Transaction) -> str:
-        place = tx.workspaces.by_slug(workspace)
-        assert place is not None
-        source = tx.conclusions.by_uid(place.key, known.sources[0])
+        row = tx.workspaces.by_slug(workspace)
+        assert row is not None
+        source = tx.conclusions.by_uid(row.key, known.sources[0])
         assert source is not None
         changed: dict[str, Any] = {
             "level": known.level,
@@ -55,7 +55,7 @@ def derive(server: Server, workspace: str, known: Known) -> str:
                 )
             ]
         )
-        tx.tasks.add(indexing.index_conclusions(runtime, tx, place.key, [stored], vectors))
+        tx.tasks.add(indexing.index_conclusions(runtime, tx, row.key, [stored], vectors))
         return stored.uid
 
     runtime = open_runtime(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-class Scripted:
+class ScriptedReasoner:
     """Takes each sentence of the observed peer's new messages for a statement; a summary says how
     many messages it read.
 
@@ -99,7 +99,7 @@ class Scripted:
         ]
 
 
-class Lengths:
+class LengthEmbedder:
     """A slow embedder: vectors depend on the length of a text and its first letter."""
 
     dimension = 2
@@ -126,7 +126,7 @@ class Lengths:
         )
 
 
-class Outside:
+class ExternalIndex:
     """A vector index that lives elsewhere: it is only ever called after commit, and without a
     view."""
 
@@ -165,8 +165,8 @@ class Outside:
         self._look(tx)
         hits = [
             VectorHit(row.key, float(row.vector @ vector))
-            for (place, _), row in self.rows.items()
-            if place == space.key
+            for (space_key, _), row in self.rows.items()
+            if space_key == space.key
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
@@ -180,15 +180,19 @@ class Outside:
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
     ) -> list[int]:
         self._look(tx)
-        return sorted(key for place, key in self.rows if place == space.key and key > after)[:limit]
+        return sorted(
+            key for space_key, key in self.rows if space_key == space.key and key > after
+        )[:limit]
 
     def count(self, tx: Transaction | None, space: Space) -> int:
         self._look(tx)
-        return sum(1 for place, _ in self.rows if place == space.key)
+        return sum(1 for space_key, _ in self.rows if space_key == space.key)
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
         self._look(tx)
-        self.rows = {place: row for place, row in self.rows.items() if place[0] != space.key}
+        self.rows = {
+            space_key: row for space_key, row in self.rows.items() if space_key[0] != space.key
+        }
 
     @hookimpl
     def memservice_vector_indexes(self) -> Iterable[VectorIndexProvider]:

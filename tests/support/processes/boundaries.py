@@ -241,9 +241,9 @@ def main(stores: Stores, what: str) -> None:
     whole = after_work(stores, "whole")
     differing: dict[str, Any] = {}
     reached: list[str] = []
-    for place in (failpoints.BEFORE, failpoints.AFTER):
+    for moment in (failpoints.BEFORE, failpoints.AFTER):
         for number in range(1, 200):
-            point, name = f"kill:{place}:{number}", f"{place}{number}"
+            point, name = f"kill:{moment}:{number}", f"{moment}{number}"
             stores.copy("empty" if what == "writing" else "ready", name)
             acknowledged = stores.note(name, "ack")
 
@@ -289,12 +289,12 @@ def acknowledged_lost(stores: Stores, name: str) -> int:
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1])
-    os.chdir(place)
+    folder = Path(sys.argv[1])
+    os.chdir(folder)
     if sys.argv[3] == "sqlite":
-        main(Files(place), sys.argv[2])
+        main(Files(folder), sys.argv[2])
     else:
-        databases = Databases(place)
+        databases = Databases(folder)
         try:
             main(databases, sys.argv[2])
         finally:

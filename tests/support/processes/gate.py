@@ -41,7 +41,7 @@ def pass_gate(name: str) -> None:
         time.sleep(0.01)
 
 
-class Gated(ExtractiveReasoner):
+class GatedReasoner(ExtractiveReasoner):
     name = "gated"
 
     def derive(self, request: DeriveRequest) -> Derived:
@@ -53,7 +53,7 @@ class Gated(ExtractiveReasoner):
 
 
 def _open(settings: Settings, context: Context) -> Reasoner:
-    return Gated()
+    return GatedReasoner()
 
 
 @hookimpl

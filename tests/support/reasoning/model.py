@@ -132,7 +132,7 @@ def _completion(reply: Reply) -> Completion:
     )
 
 
-class Bench:
+class ModelHarness:
     """The models of a process, including scripted ones, with the pauses and the reported calls."""
 
     def __init__(self, *plugins: ScriptedModel, **settings: str) -> None:
@@ -146,8 +146,8 @@ class Bench:
 
 
 SCRIPTED = {
-    f"{place}_MODEL_CONFIG__{setting}": value
-    for place in (
+    f"{harness}_MODEL_CONFIG__{setting}": value
+    for harness in (
         *("DERIVER", "SUMMARY"),
         *("DREAM_DEDUCTION", "DREAM_INDUCTION"),
         *(f"DIALECTIC_LEVELS__{level}_" for level in ("MINIMAL", "LOW", "MEDIUM", "HIGH", "MAX")),

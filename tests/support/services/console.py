@@ -11,7 +11,7 @@ from memservice.services.auth.permissions import ALL
 from memservice.services.auth.principal import Principal
 from memservice.services.members import audit, links, sign_ins, visitors
 from memservice.services.members.visitors import Browser, Visitor
-from support.services.world import Clock
+from support.services.services import Clock
 
 PASSWORD = "correct horse battery"
 HOME = Browser("203.0.113.7", "Firefox")
@@ -21,7 +21,7 @@ Open = Callable[..., Runtime]
 AUTH_ON = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
-class Club:
+class Console:
     """A console with its members; `owner` is the first."""
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:

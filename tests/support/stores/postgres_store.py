@@ -6,7 +6,6 @@ import logging
 from functools import cache
 from typing import Any
 
-from memservice_postgres.connections import ConnectionConfig, config_of
 from memservice_postgres.settings import PostgresSettings
 from memservice_postgres.storage import PostgresStorage, open_storage
 from support.stores.postgres_server import connect, new_database
@@ -57,8 +56,3 @@ def empty(uri: str) -> None:
     """Take every row out of a store: much faster than a new one."""
     with connect(uri) as connection:
         connection.execute(_EMPTY)
-
-
-def place(uri: str) -> ConnectionConfig:
-    """Where that database is."""
-    return config_of(uri)

@@ -65,11 +65,11 @@ class QdrantStandIn:
         with self._alone:
             return self._answer(method, path.strip("/").split("/")[1:], body)
 
-    def _answer(self, method: str, place: list[str], body: Any) -> tuple[int, Any]:
+    def _answer(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
         engine = self._engine
-        if not place:
+        if not path:
             return 200, engine.get_collections().model_dump()
-        name, what = place[0], (method, *place[1:])
+        name, what = path[0], (method, *path[1:])
         there = engine.collection_exists(name)
         if what == ("PUT",):
             if there:

@@ -84,8 +84,8 @@ def test_every_question_has_evidence_in_its_own_conversation() -> None:
         assert all(
             question.evidence and question.evidence <= set(keys) for question in one.questions
         )
-        places = [(turn.session, turn.seq) for turn in one.turns]
-        assert places == sorted(set(places))
+        positions = [(turn.session, turn.seq) for turn in one.turns]
+        assert positions == sorted(set(positions))
         assert [turn.at for turn in one.turns] == sorted(turn.at for turn in one.turns)
         assert {turn.speaker for turn in one.turns} == set(one.speakers)
         assert not any("{" in turn.text for turn in one.turns)

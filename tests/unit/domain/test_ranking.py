@@ -114,35 +114,35 @@ def test_neighbours_score_like_a_stored_field(texts: list[list[str]]) -> None:
 
 
 def test_author_and_date_are_not_shared_with_neighbours() -> None:
-    places = {key: Position(1, key, 5) for key in range(1, 6)}
+    positions = {key: Position(1, key, 5) for key in range(1, 6)}
     hit = TextHit(3, {"carolin": 1, "lake": 1}, 5)
     matches = TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [hit])
-    with_head = bm25_with_neighbours(matches, places, {3: {"carolin"}})
+    with_head = bm25_with_neighbours(matches, positions, {3: {"carolin"}})
     only_lake = bm25_with_neighbours(
-        TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [TextHit(3, {"lake": 1}, 5)]), places
+        TextMatches(100, 5.0, {"carolin": 40, "lake": 3}, [TextHit(3, {"lake": 1}, 5)]), positions
     )
     assert {key: with_head[key] for key in (1, 2, 4, 5)} == {
         key: only_lake[key] for key in (1, 2, 4, 5)
     }
     assert with_head[3] > only_lake[3]
     twice = TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 2}, 5)])
-    assert bm25_with_neighbours(twice, places, {3: {"carolin"}}).keys() == places.keys()
+    assert bm25_with_neighbours(twice, positions, {3: {"carolin"}}).keys() == positions.keys()
     assert bm25_with_neighbours(
         TextMatches(100, 5.0, {"carolin": 40}, [TextHit(3, {"carolin": 1}, 5)]),
-        places,
+        positions,
         {3: {"carolin"}},
     ).keys() == {3}
 
 
 def test_neighbours_are_in_the_same_session_and_need_positions() -> None:
     matches = TextMatches(10, 5.0, {"lake": 1}, [TextHit(3, {"lake": 1}, 5)])
-    places = {
+    positions = {
         3: Position(1, 3, 9),
         4: Position(2, 4, 9),
         5: Position(1, 5, 9),
         6: Position(1, 6, 9),
     }
-    assert bm25_with_neighbours(matches, places).keys() == {3, 5}
+    assert bm25_with_neighbours(matches, positions).keys() == {3, 5}
     assert bm25_with_neighbours(matches, {}) == pytest.approx(bm25(matches))
     assert bm25_with_neighbours(TextMatches(0, 0.0), {}) == {}
 

@@ -21,7 +21,7 @@ texts = st.lists(words, max_size=24).map(" ".join)
 def test_the_index_agrees_with_the_overlap_of_each_text(
     held: list[str], text: str, share: float
 ) -> None:
-    expected = [place for place, other in enumerate(held) if shingles_overlap(text, other) >= share]
+    expected = [index for index, other in enumerate(held) if shingles_overlap(text, other) >= share]
     assert ShingleIndex(held).repeating(text, share) == expected
 
 

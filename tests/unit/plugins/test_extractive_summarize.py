@@ -48,7 +48,7 @@ def test_lines_name_the_speaker_and_follow_time() -> None:
     lines = summary(TALK).splitlines()
 
     said = [f"{author}: {content}" for author, content in TALK]
-    places = [
+    positions = [
         next(
             i
             for i, whole in enumerate(said)
@@ -56,7 +56,7 @@ def test_lines_name_the_speaker_and_follow_time() -> None:
         )
         for line in lines
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
     assert 2 < len(lines) < len(TALK)
     assert "bob: I moved to Berlin last month." in lines
     assert not any("How do you like it" in line or "see you later" in line for line in lines)

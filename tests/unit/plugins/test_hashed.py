@@ -90,11 +90,11 @@ def test_another_process_with_another_hash_seed_agrees() -> None:
 
 def test_vectors_change_only_with_the_id() -> None:
     (vector,) = EMBEDDER.embed(["User likes green tea"])
-    places = np.flatnonzero(vector)
+    positions = np.flatnonzero(vector)
     assert (
         EMBEDDER.id,
-        places[:6].tolist(),
-        [round(float(value), 3) for value in vector[places[:6]]],
+        positions[:6].tolist(),
+        [round(float(value), 3) for value in vector[positions[:6]]],
     ) == (
         "hashed-v1-384",
         [5, 11, 19, 22, 41, 42],

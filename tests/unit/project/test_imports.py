@@ -249,22 +249,22 @@ def test_the_core_names_no_backend(root: Path) -> None:
     core = root / "memservice"
     wrong, excused = [], set()
     for file, tree in modules(core):
-        place = file.relative_to(core)
-        if place.as_posix() in SCRIPTED_SERVERS:
+        path = file.relative_to(core)
+        if path.as_posix() in SCRIPTED_SERVERS:
             continue
         for line, word in words_of(tree):
-            if place.as_posix() == TOKENIZER_FILE:
+            if path.as_posix() == TOKENIZER_FILE:
                 word = TOKENIZER.sub("", word)
             if not BACKENDS.search(word):
                 continue
-            excuse = (place.as_posix(), word)
+            excuse = (path.as_posix(), word)
             if excuse in NAMED_ON_PURPOSE:
                 excused.add(excuse)
             elif not (
-                place.parts[0].removesuffix(".py") in RUNNER_ROOMS
+                path.parts[0].removesuffix(".py") in RUNNER_ROOMS
                 and not BACKENDS.search(RUNNER.sub("", word))
             ):
-                wrong.append(f"memservice/{place}:{line}: {word[:80]}")
+                wrong.append(f"memservice/{path}:{line}: {word[:80]}")
     assert wrong == []
     assert excused == set(NAMED_ON_PURPOSE), "an exception that nothing needs any more"
 
@@ -332,22 +332,22 @@ def test_shared_rules_name_no_generation(root: Path) -> None:
     core = root / "memservice"
     wrong, excused = [], set()
     for file, tree in modules(core):
-        place = file.relative_to(core)
-        if OLDER & set(place.parts):
+        path = file.relative_to(core)
+        if OLDER & set(path.parts):
             continue
-        excuses = {place.as_posix(), place.parent.as_posix()} & NAMES_A_GENERATION.keys()
+        excuses = {path.as_posix(), path.parent.as_posix()} & NAMES_A_GENERATION.keys()
         for line, word in generations_named(tree):
             matching = {
                 (excuse, word) for excuse in excuses if word in NAMES_A_GENERATION[excuse][0]
             }
             excused |= matching
             if not matching:
-                wrong.append(f"memservice/{place}:{line}: {word}")
+                wrong.append(f"memservice/{path}:{line}: {word}")
     assert wrong == [], (
         "name the capability, or move the rule to services/v1 or v2; "
         "else give a reason in NAMES_A_GENERATION"
     )
-    listed = {(place, word) for place, (words, _) in NAMES_A_GENERATION.items() for word in words}
+    listed = {(path, word) for path, (words, _) in NAMES_A_GENERATION.items() for word in words}
     assert listed - excused == set(), "an exception that is not needed"
 
 
@@ -509,7 +509,7 @@ def called(tree: ast.AST) -> Iterator[tuple[int, str, ast.Call]]:
             )
 
 
-def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
+def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
     """Where a file makes or widens a principal or bounds for itself, instead of taking its
     caller's."""
     found = []
@@ -519,28 +519,28 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
             and isinstance(call.func.value, ast.Name)
             and call.func.value.id == "Principal"
         )
-        if (name == "Principal" or of_principal) and place not in MAKES_PRINCIPALS:
-            found.append(f"{place}:{line}: makes a principal")
-        if name == "Bounds" and place not in MAKES_BOUNDS:
-            found.append(f"{place}:{line}: makes bounds")
+        if (name == "Principal" or of_principal) and path not in MAKES_PRINCIPALS:
+            found.append(f"{path}:{line}: makes a principal")
+        if name == "Bounds" and path not in MAKES_BOUNDS:
+            found.append(f"{path}:{line}: makes bounds")
         changed = [keyword.arg for keyword in call.keywords if name == "replace"]
-        if place != "services/auth/policy.py" and {
+        if path != "services/auth/policy.py" and {
             "admin",
             "member_of",
             "has_user_claim",
             "permissions",
         } & set(changed):
-            found.append(f"{place}:{line}: changes a principal")
+            found.append(f"{path}:{line}: changes a principal")
         if "workspaces" in changed and "role" not in changed:  # with a role, it is an account
-            found.append(f"{place}:{line}: changes a principal")
-        if place not in MAKES_BOUNDS and {
+            found.append(f"{path}:{line}: changes a principal")
+        if path not in MAKES_BOUNDS and {
             "narrowed",
             "message_condition",
             "last_seq",
             "has_cards",
             "has_chains",
         } & set(changed):
-            found.append(f"{place}:{line}: changes bounds")
+            found.append(f"{path}:{line}: changes bounds")
     for node in nodes(tree):
         names = (
             {node.id}
@@ -549,13 +549,13 @@ def beyond_their_caller(place: str, tree: ast.Module) -> list[str]:
             if isinstance(node, ast.Attribute)
             else set()
         )
-        if {"principal_of", "principal_of_member"} & names and place not in ASKS_FOR_PRINCIPALS:
-            found.append(f"{place}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
-        if "UNRESTRICTED" in names and place != "api/auth.py":
-            found.append(f"{place}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
+        if {"principal_of", "principal_of_member"} & names and path not in ASKS_FOR_PRINCIPALS:
+            found.append(f"{path}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
+        if "UNRESTRICTED" in names and path != "api/auth.py":
+            found.append(f"{path}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
         in_peers_name = {"pipeline/dream/handler.py", "pipeline/derive/context.py", *MAKES_BOUNDS}
-        if "of_observer" in names and place not in in_peers_name:
-            found.append(f"{place}:{node.lineno}: draws on what a peer may, whoever asks")  # type: ignore[attr-defined]
+        if "of_observer" in names and path not in in_peers_name:
+            found.append(f"{path}:{node.lineno}: draws on what a peer may, whoever asks")  # type: ignore[attr-defined]
     return found
 
 
@@ -563,9 +563,9 @@ def test_code_that_serves_a_request_uses_its_caller(root: Path) -> None:
     core = root / "memservice"
     wrong = []
     for file, tree in modules(core):
-        place = file.relative_to(core)
-        if place.parts[0] != "reasoning":  # it imports no services, and has bounds of another kind
-            wrong += beyond_their_caller(place.as_posix(), tree)
+        path = file.relative_to(core)
+        if path.parts[0] != "reasoning":  # it imports no services, and has bounds of another kind
+            wrong += beyond_their_caller(path.as_posix(), tree)
     assert wrong == []
     users = {
         file.relative_to(core).parts[0]

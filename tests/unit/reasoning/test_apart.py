@@ -36,7 +36,7 @@ from memservice.spi.reasoner import (
 from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, known, say
 from memservice_extractive import memservice_reasoners
 from memservice_extractive.reasoner import ExtractiveReasoner
-from support.reasoning import stuck
+from support.reasoning import command_reasoner
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +46,11 @@ LONE = "I own \ud800 a lone surrogate."
 
 
 def made(stop: threading.Event, seconds: float = 1.0) -> Apart:
-    place = location_of(stuck.PROVIDER)
-    assert place == "support.reasoning.stuck:opens"
-    return Apart(stuck.PROVIDER, place, seconds, stop, stuck.Mood)
+    location = location_of(command_reasoner.PROVIDER)
+    assert location == "support.reasoning.command_reasoner:opens"
+    return Apart(
+        command_reasoner.PROVIDER, location, seconds, stop, command_reasoner.CommandReasoner
+    )
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def stop() -> threading.Event:
 
 
 @pytest.fixture
-def mood(stop: threading.Event) -> Iterator[Apart]:
+def reasoner(stop: threading.Event) -> Iterator[Apart]:
     opened = made(stop)
     yield opened
     opened.close()
@@ -73,9 +75,9 @@ def ask(reasoner: Apart, *said: str) -> list[str]:
 @pytest.fixture(scope="module")
 def extractive() -> Iterator[Apart]:
     (provider,) = memservice_reasoners()
-    place = location_of(provider)
-    assert place is not None
-    opened = Apart(provider, place, 30, threading.Event(), ExtractiveReasoner)
+    location = location_of(provider)
+    assert location is not None
+    opened = Apart(provider, location, 30, threading.Event(), ExtractiveReasoner)
     yield opened
     opened.close()
 
@@ -100,8 +102,8 @@ def test_results_equal_those_of_the_same_process(extractive: Apart) -> None:
     summarize = SummarizeRequest("short", said, None, 200)
     assert extractive.summarize(summarize) == here.summarize(summarize)
     rows = [
-        known(n, f"I live in {place}.", times_derived=n)
-        for n, place in enumerate(("Oslo", "Oslo", "Rome", "Rome"))
+        known(n, f"I live in {city}.", times_derived=n)
+        for n, city in enumerate(("Oslo", "Oslo", "Rome", "Rome"))
     ]
     consolidate = ConsolidateRequest("alice", "alice", rows, ["Name: Alice"], asked_at=NOW)
     # But for tuples, which are lists in JSON.
@@ -109,21 +111,21 @@ def test_results_equal_those_of_the_same_process(extractive: Apart) -> None:
     assert extractive.consolidate(consolidate).superseded != []
 
 
-def test_one_process_serves_all_requests_and_starts_with_the_first(mood: Apart) -> None:
-    assert mood._idle == []
-    (pid,) = {*ask(mood, "pid"), *ask(mood, "pid", "pid")}
+def test_one_process_serves_all_requests_and_starts_with_the_first(reasoner: Apart) -> None:
+    assert reasoner._idle == []
+    (pid,) = {*ask(reasoner, "pid"), *ask(reasoner, "pid", "pid")}
     assert int(pid) != os.getpid()
-    assert list(mood.answer(AnswerRequest("who?", None, []))) == [str(os.getpid())], (
+    assert list(reasoner.answer(AnswerRequest("who?", None, []))) == [str(os.getpid())], (
         "chat is answered here"
     )
     assert (
-        mood.summarize(SummarizeRequest("short", [say(1, "a", "x")], None, 10)).content
+        reasoner.summarize(SummarizeRequest("short", [say(1, "a", "x")], None, 10)).content
         == "1 messages"
     )
 
 
-def test_an_endless_request_is_ended_without_blocking_the_caller(mood: Apart) -> None:
-    ask(mood, "warm")
+def test_an_endless_request_is_ended_without_blocking_the_caller(reasoner: Apart) -> None:
+    ask(reasoner, "warm")
     ticks: list[float] = []
     over = threading.Event()
 
@@ -135,20 +137,20 @@ def test_an_endless_request_is_ended_without_blocking_the_caller(mood: Apart) ->
     clock.start()
     try:
         with pytest.raises(TookTooLong, match="1 s of CPU time"):
-            ask(mood, "loop")
+            ask(reasoner, "loop")
     finally:
         over.set()
         clock.join(PATIENCE)
     assert len(ticks) > 5
-    assert ask(mood, "I sing.") == ["I sing."], "the next one has a new process"
+    assert ask(reasoner, "I sing.") == ["I sing."], "the next one has a new process"
 
 
 def test_a_request_that_waits_endlessly_is_ended(
-    mood: Apart, monkeypatch: pytest.MonkeyPatch
+    reasoner: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "WALL_FACTOR", 0.5)
     with pytest.raises(TookTooLong, match="no answer within"):
-        ask(mood, "sleep 600")
+        ask(reasoner, "sleep 600")
 
 
 def test_larger_requests_have_more_time(
@@ -168,77 +170,77 @@ def test_larger_requests_have_more_time(
     reasoner.close()
 
 
-def test_errors_keep_their_names_and_the_process_continues(mood: Apart) -> None:
-    (before,) = ask(mood, "pid")
+def test_errors_keep_their_names_and_the_process_continues(reasoner: Apart) -> None:
+    (before,) = ask(reasoner, "pid")
     with pytest.raises(Exception, match="it broke") as caught:
-        ask(mood, "raise it broke")
+        ask(reasoner, "raise it broke")
     assert type(caught.value).__name__ == "ValueError"
-    assert ask(mood, "pid") == [before]
+    assert ask(reasoner, "pid") == [before]
 
 
-def test_a_process_that_ends_during_a_request_is_an_error(mood: Apart) -> None:
+def test_a_process_that_ends_during_a_request_is_an_error(reasoner: Apart) -> None:
     with pytest.raises(ProcessEnded, match="status 3"):
-        ask(mood, "end")
-    (pid,) = ask(mood, "pid")
+        ask(reasoner, "end")
+    (pid,) = ask(reasoner, "pid")
     os.kill(int(pid), signal.SIGKILL)
-    gone = mood._idle[0]
+    gone = reasoner._idle[0]
     deadline = time.monotonic() + PATIENCE
     while gone.is_there():
         assert time.monotonic() < deadline
-    assert ask(mood, "pid") != [pid]
+    assert ask(reasoner, "pid") != [pid]
 
 
-def test_printed_text_is_not_part_of_the_answer(mood: Apart) -> None:
-    assert ask(mood, "print 12345678") == ["print 12345678"]
+def test_printed_text_is_not_part_of_the_answer(reasoner: Apart) -> None:
+    assert ask(reasoner, "print 12345678") == ["print 12345678"]
 
 
 def test_the_process_has_no_secrets_of_the_environment(
-    mood: Apart, monkeypatch: pytest.MonkeyPatch
+    reasoner: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUTH_JWT_SECRET", "very secret")
-    assert ask(mood, "variable AUTH_JWT_SECRET") == ["unset"]
+    assert ask(reasoner, "variable AUTH_JWT_SECRET") == ["unset"]
 
 
-def test_termination_signals_are_left_to_the_parent(mood: Apart) -> None:
-    (pid,) = ask(mood, "pid")
+def test_termination_signals_are_left_to_the_parent(reasoner: Apart) -> None:
+    (pid,) = ask(reasoner, "pid")
     for number in (signal.SIGTERM, signal.SIGINT):
         os.kill(int(pid), number)
-    assert ask(mood, "pid") == [pid]
+    assert ask(reasoner, "pid") == [pid]
 
 
 def test_a_request_in_progress_at_the_end_gets_a_short_time(
-    mood: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+    reasoner: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apart, "LAST_SECONDS", 0.5)
     timer = threading.Timer(0.5, stop.set)
     timer.start()
-    assert ask(mood, "sleep 0.7") == ["sleep 0.7"]
+    assert ask(reasoner, "sleep 0.7") == ["sleep 0.7"]
     timer.join(PATIENCE)
     with pytest.raises(Stopped):
-        ask(mood, "anything more")
+        ask(reasoner, "anything more")
     stop.clear()
     again = threading.Timer(0.5, stop.set)
     again.start()
     with pytest.raises(Stopped):
-        ask(mood, "loop")
+        ask(reasoner, "loop")
     again.join(PATIENCE)
 
 
 def test_concurrent_callers_have_their_own_processes_and_idle_ones_end(
-    mood: Apart, monkeypatch: pytest.MonkeyPatch
+    reasoner: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = [threading.Thread(target=ask, args=(mood, "sleep 1")) for _ in range(3)]
+    threads = [threading.Thread(target=ask, args=(reasoner, "sleep 1")) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    started = list(mood._idle)
+    started = list(reasoner._idle)
     assert len(started) == 3
     monkeypatch.setattr(apart, "IDLE_SECONDS", -1.0)
-    ask(mood, "anything")
-    assert len(mood._idle) == 1
+    ask(reasoner, "anything")
+    assert len(reasoner._idle) == 1
     assert sum(one.is_there() for one in started) == 1
-    mood.close()
+    reasoner.close()
     assert not any(one.is_there() for one in started)
 
 
@@ -293,7 +295,16 @@ def is_running(pid: int) -> bool:
 
 
 def test_reasoners_without_the_capability_run_in_the_same_process() -> None:
-    assert location_of(replace(stuck.PROVIDER, capabilities=frozenset({Capability.REMOTE}))) is None
     assert (
-        location_of(replace(stuck.PROVIDER, open=lambda settings, context: stuck.Mood())) is None
+        location_of(replace(command_reasoner.PROVIDER, capabilities=frozenset({Capability.REMOTE})))
+        is None
+    )
+    assert (
+        location_of(
+            replace(
+                command_reasoner.PROVIDER,
+                open=lambda settings, context: command_reasoner.CommandReasoner(),
+            )
+        )
+        is None
     ), "no other process finds it"

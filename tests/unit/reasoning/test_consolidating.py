@@ -13,8 +13,8 @@ from memservice.reasoning.prompts import consolidate as prompt
 from memservice.reasoning.reasoner import LlmReasoner
 from memservice.spi.llm import ModelFailure
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin, Superseded
-from support.reasoning.boxes import Box, said, stated
-from support.reasoning.model import NOW, SCRIPTED, Bench, ScriptedModel, calling
+from support.reasoning.model import NOW, SCRIPTED, ModelHarness, ScriptedModel, calling
+from support.reasoning.toolbox import FakeToolbox, said, stated
 
 DONE = "DONE"
 READS = ["get_recent_conclusions", "search_memory", "search_messages"]
@@ -40,7 +40,7 @@ ROWS = (
 )
 
 
-class Night:
+class Consolidation:
     def __init__(
         self,
         *replies: Any,
@@ -49,12 +49,17 @@ class Night:
         **request: Any,
     ) -> None:
         self.model = ScriptedModel(*replies)
-        self.bench = Bench(self.model, **{**SCRIPTED, **(settings or {})})
-        given = {"card": (), "tools": Box(), "asked_at": NOW, "origin": Origin(1, "w", "run-1")}
+        self.harness = ModelHarness(self.model, **{**SCRIPTED, **(settings or {})})
+        given = {
+            "card": (),
+            "tools": FakeToolbox(),
+            "asked_at": NOW,
+            "origin": Origin(1, "w", "run-1"),
+        }
         self.request = ConsolidateRequest("alice", "alice", known, **{**given, **request})
 
     def run(self) -> Consolidated:
-        return LlmReasoner(self.bench.models).consolidate(self.request)
+        return LlmReasoner(self.harness.models).consolidate(self.request)
 
     def results(self) -> list[str]:
         """Results of tools, as sent to the model in any request, in order."""
@@ -84,7 +89,7 @@ def deduced(content: str, *sources: str, level: str = "deductive", **more: Any) 
 
 class TestPhases:
     def test_deduction_precedes_induction(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             supersede(("c1", "c4")),
             create(deduced("Alice is at home in Germany.", "c4")),
             DONE,
@@ -100,7 +105,7 @@ class TestPhases:
             ),
             DONE,
         )
-        done = night.run()
+        done = consolidation.run()
         assert [
             (s.content, s.level, s.source_ids, s.pattern_type, s.confidence, s.model)
             for s in done.created
@@ -117,10 +122,10 @@ class TestPhases:
         ]
         assert list(done.superseded) == [Superseded("k-1", "k-4", "newer")]
         assert done.card is None
-        assert [call.purpose for call in night.bench.calls] == ["dream.deduction"] * 3 + [
+        assert [call.purpose for call in consolidation.harness.calls] == ["dream.deduction"] * 3 + [
             "dream.induction"
         ] * 2
-        assert {call.run_id for call in night.bench.calls} == {"run-1"}
+        assert {call.run_id for call in consolidation.harness.calls} == {"run-1"}
         first, second = done.phases
         assert (first.name, first.error, first.created, first.superseded, len(first.steps)) == (
             "deduction",
@@ -143,37 +148,43 @@ class TestPhases:
         )
 
     def test_tools_of_each_phase(self) -> None:
-        night = Night(DONE, DONE)
-        night.run()
-        tools = [[tool.name for tool in request.tools] for request in night.model.requests]
+        consolidation = Consolidation(DONE, DONE)
+        consolidation.run()
+        tools = [[tool.name for tool in request.tools] for request in consolidation.model.requests]
         assert tools == [
             [*READS, "create_conclusions", "supersede_conclusions", "update_peer_card"],
             [*READS, "create_conclusions"],
         ]
-        assert [request.max_output_tokens for request in night.model.requests] == [8192, 8192]
+        assert [request.max_output_tokens for request in consolidation.model.requests] == [
+            8192,
+            8192,
+        ]
 
     def test_without_a_card_there_is_no_tool_for_it(self) -> None:
-        night = Night(DONE, DONE, write_card=False)
-        night.run()
+        consolidation = Consolidation(DONE, DONE, write_card=False)
+        consolidation.run()
         assert all(
             tool.name != "update_peer_card"
-            for request in night.model.requests
+            for request in consolidation.model.requests
             for tool in request.tools
         )
         assert (
-            "card" not in night.model.requests[0].turns[0].content.split(prompt.DEDUCTION.text)[-1]
+            "card"
+            not in consolidation.model.requests[0].turns[0].content.split(prompt.DEDUCTION.text)[-1]
         )
 
     @pytest.mark.parametrize(
         ("setting", "rounds"), [(None, [12, 10]), ("11", [11, 10]), ("3", [3, 3])]
     )
     def test_a_setting_limits_the_rounds(self, setting: str | None, rounds: list[int]) -> None:
-        night = Night(settings={} if setting is None else {"DREAM_MAX_TOOL_ITERATIONS": setting})
-        night.model.say = lambda request: calling(("get_recent_conclusions", {}))
-        assert [len(phase.steps) for phase in night.run().phases] == rounds
+        consolidation = Consolidation(
+            settings={} if setting is None else {"DREAM_MAX_TOOL_ITERATIONS": setting}
+        )
+        consolidation.model.say = lambda request: calling(("get_recent_conclusions", {}))
+        assert [len(phase.steps) for phase in consolidation.run().phases] == rounds
 
     def test_each_phase_has_its_own_model(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             DONE,
             DONE,
             settings={
@@ -181,22 +192,24 @@ class TestPhases:
                 "DREAM_INDUCTION_MODEL_CONFIG__MAX_OUTPUT_TOKENS": "50",
             },
         )
-        night.run()
-        assert [(request.model, request.max_output_tokens) for request in night.model.requests] == [
+        consolidation.run()
+        assert [
+            (request.model, request.max_output_tokens) for request in consolidation.model.requests
+        ] == [
             ("scripted-1", 8192),
             ("deep", 50),
         ]
 
     def test_the_second_phase_gets_the_results_of_the_first(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             supersede(("c1", "c4")),
             create(deduced("Alice is at home in Germany.", "c4")),
             DONE,
             create(deduced("Alice likes the north.", "#0", "c4", level="inductive")),
             DONE,
         )
-        done = night.run()
-        opening = night.model.requests[3].turns[1].content
+        done = consolidation.run()
+        opening = consolidation.model.requests[3].turns[1].content
         assert "#0 deductive: Alice is at home in Germany." in opening
         assert "[c1]" not in opening
         assert "no longer shown: c1." in opening
@@ -207,8 +220,10 @@ class TestPhases:
     def test_a_failed_phase_does_not_stop_the_other(self, failing: str) -> None:
         refused = ModelFailure("no", retryable=False)
         made = create(deduced("Alice is at home in Germany.", "c4"))
-        night = Night(*([made, refused, DONE] if failing == "deduction" else [made, DONE, refused]))
-        done = night.run()
+        consolidation = Consolidation(
+            *([made, refused, DONE] if failing == "deduction" else [made, DONE, refused])
+        )
+        done = consolidation.run()
         assert {phase.name: phase.error for phase in done.phases} == {
             "deduction": "ModelFailure" if failing == "deduction" else None,
             "induction": "ModelFailure" if failing == "induction" else None,
@@ -217,37 +232,39 @@ class TestPhases:
         assert [statement.content for statement in done.created] == ["Alice is at home in Germany."]
 
     def test_the_dream_fails_if_no_phase_succeeds(self) -> None:
-        night = Night()
-        night.model.say = lambda request: ModelFailure("no", retryable=False)
+        consolidation = Consolidation()
+        consolidation.model.say = lambda request: ModelFailure("no", retryable=False)
         with pytest.raises(ModelFailure):
-            night.run()
+            consolidation.run()
 
     def test_an_unreachable_store_ends_the_dream(self) -> None:
-        class Away(Box):
+        class Away(FakeToolbox):
             def conclusions(self, query: str, limit: int) -> Any:
                 raise Unavailable("The store is away", 1)
 
-        night = Night(calling(("search_memory", {"query": "x"})), DONE, DONE, tools=Away())
+        consolidation = Consolidation(
+            calling(("search_memory", {"query": "x"})), DONE, DONE, tools=Away()
+        )
         with pytest.raises(Unavailable):
-            night.run()
+            consolidation.run()
 
     def test_without_conclusions_no_model_is_called(self) -> None:
-        night = Night(known=())
-        assert night.run() == Consolidated()
-        assert night.model.requests == []
+        consolidation = Consolidation(known=())
+        assert consolidation.run() == Consolidated()
+        assert consolidation.model.requests == []
 
 
 class TestOpening:
     def test_contains_conclusions_card_and_instructions(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             DONE,
             DONE,
             card=["IDENTITY: Alice"],
             instructions="Mind the tea.",
             card_instructions="Short lines.",
         )
-        night.run()
-        system, user = night.model.requests[0].turns
+        consolidation.run()
+        system, user = consolidation.model.requests[0].turns
         assert "Mind the tea." in system.content
         assert "Short lines." in system.content
         assert user.content.splitlines() == [
@@ -264,7 +281,7 @@ class TestOpening:
             "",
             prompt.TASK["deduction"],
         ]
-        induction = night.model.requests[1].turns[0].content
+        induction = consolidation.model.requests[1].turns[0].content
         assert "Mind the tea." in induction
         assert "Short lines." not in induction
 
@@ -273,28 +290,28 @@ class TestOpening:
             held(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n)
             for n in range(100)
         )
-        night = Night(
+        consolidation = Consolidation(
             calling(("get_recent_conclusions", {"limit": 2, "skip": 97})),
             DONE,
             DONE,
             known=rows,
             settings={"DREAM_HISTORY_TOKEN_LIMIT": "1000"},
         )
-        night.run()
-        opening = night.model.requests[0].turns[1].content
+        consolidation.run()
+        opening = consolidation.model.requests[0].turns[1].content
         assert "number 99 " in opening
         assert "number 10 " not in opening
         assert "100 conclusions" in opening
         # Older ones can be listed.
-        assert [line.split()[-6] for line in night.results()[0].splitlines()] == ["2", "1"]
+        assert [line.split()[-6] for line in consolidation.results()[0].splitlines()] == ["2", "1"]
 
     def test_outliers_come_first(self) -> None:
         settings = {"DREAM_SURPRISAL__MIN_HIGH_SURPRISAL_FOR_REPLACE": "2"}
-        few = Night(DONE, DONE, surprising=("k-2",), settings=settings)
+        few = Consolidation(DONE, DONE, surprising=("k-2",), settings=settings)
         few.run()
         opening = few.model.requests[0].turns[1].content
         assert opening.index(prompt.SURPRISING) < opening.index("[c1]") < opening.index("[c2]")
-        many = Night(DONE, DONE, surprising=("k-2", "k-1"), settings=settings)
+        many = Consolidation(DONE, DONE, surprising=("k-2", "k-1"), settings=settings)
         many.run()
         assert "[c3]" not in many.model.requests[0].turns[1].content
 
@@ -316,13 +333,13 @@ class TestCreating:
     def test_invalid_conclusions_return_an_error_to_the_model(
         self, item: dict[str, Any], problem: str
     ) -> None:
-        night = Night(create(item), DONE, DONE)
-        assert night.run().created == ()
-        (result,) = night.results()
+        consolidation = Consolidation(create(item), DONE, DONE)
+        assert consolidation.run().created == ()
+        (result,) = consolidation.results()
         assert problem in result
 
     def test_each_conclusion_is_validated_by_itself(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             create(
                 deduced("Good.", "c1"),
                 deduced("Bad.", "c77"),
@@ -332,52 +349,52 @@ class TestCreating:
             DONE,
             DONE,
         )
-        assert [(s.content, s.source_ids) for s in night.run().created] == [
+        assert [(s.content, s.source_ids) for s in consolidation.run().created] == [
             ("Good.", ("k-1",)),
             ("Both.", ("k-1", "#0")),
         ]
-        lines = night.results()[0].splitlines()
+        lines = consolidation.results()[0].splitlines()
         assert lines[0] == "Created #0: Good."
         assert "c77" in lines[1]
         assert "already, as #0" in lines[2]
         assert lines[3].startswith("Created #1")
 
     def test_looked_up_conclusions_may_be_cited(self) -> None:
-        box = Box(stated("older", "Alice was born in Turin."))
-        night = Night(
+        toolbox = FakeToolbox(stated("older", "Alice was born in Turin."))
+        consolidation = Consolidation(
             calling(("search_memory", {"query": "born"})),
             create(deduced("Alice is Italian.", "c5")),
             DONE,
             DONE,
-            tools=box,
+            tools=toolbox,
         )
-        assert [s.source_ids for s in night.run().created] == [("older",)]
+        assert [s.source_ids for s in consolidation.run().created] == [("older",)]
 
     def test_superseded_conclusions_are_not_found(self) -> None:
-        box = Box(
+        toolbox = FakeToolbox(
             stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]]
         )
-        night = Night(
+        consolidation = Consolidation(
             supersede(("c1", "c4")),
             calling(("search_memory", {"query": "Rome"})),
             calling(("get_recent_conclusions", {})),
             DONE,
             DONE,
-            tools=box,
+            tools=toolbox,
         )
-        night.run()
-        assert all("[c1]" not in result for result in night.results())
+        consolidation.run()
+        assert all("[c1]" not in result for result in consolidation.results())
 
 
 class TestSuperseding:
     def test_by_an_existing_one_a_new_one_or_none(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             create(deduced("Alice moved from Rome to Berlin.", "c1", "c4")),
             supersede(("c1", "#0"), ("c4", "[#0]"), ("c2", None)),
             DONE,
             DONE,
         )
-        assert list(night.run().superseded) == [
+        assert list(consolidation.run().superseded) == [
             Superseded("k-1", "#0", "newer"),
             Superseded("k-4", "#0", "newer"),
             Superseded("k-2", None, "newer"),
@@ -397,24 +414,26 @@ class TestSuperseding:
     def test_impossible_requests_return_an_error_to_the_model(
         self, steps: list[tuple[str, str | None]], problem: str
     ) -> None:
-        night = Night(supersede(*steps), DONE, DONE)
-        assert len(night.run().superseded) == len(steps) - 1
-        assert problem in night.results()[0].splitlines()[-1]
+        consolidation = Consolidation(supersede(*steps), DONE, DONE)
+        assert len(consolidation.run().superseded) == len(steps) - 1
+        assert problem in consolidation.results()[0].splitlines()[-1]
 
     def test_a_reason_is_needed(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             calling(("supersede_conclusions", {"conclusions": [{"id": "c1", "reason": " "}]})),
             DONE,
             DONE,
         )
-        assert night.run().superseded == ()
-        assert "reason" in night.results()[0]
+        assert consolidation.run().superseded == ()
+        assert "reason" in consolidation.results()[0]
 
 
 class TestCard:
     def write(self, *lines: str, card: tuple[str, ...] = ()) -> tuple[Any, str]:
-        night = Night(calling(("update_peer_card", {"lines": list(lines)})), DONE, DONE, card=card)
-        return night.run().card, night.results()[0]
+        consolidation = Consolidation(
+            calling(("update_peer_card", {"lines": list(lines)})), DONE, DONE, card=card
+        )
+        return consolidation.run().card, consolidation.results()[0]
 
     def test_valid_lines_are_kept_and_others_reported(self) -> None:
         card, told = self.write(
@@ -449,28 +468,28 @@ class TestCard:
         assert told.endswith("The card was left as it is.")
 
     def test_refreshing_uses_only_the_card_tool_and_instructions(self) -> None:
-        night = Night(
+        consolidation = Consolidation(
             calling(("update_peer_card", {"lines": ["IDENTITY: Alice"]})),
             DONE,
             card_only=True,
             instructions="Mind the tea.",
             card_instructions="Short.",
         )
-        done = night.run()
+        done = consolidation.run()
         assert (done.card, [phase.name for phase in done.phases]) == (
             ["IDENTITY: Alice"],
             ["card_refresh"],
         )
         assert done.phases[0].card_written
-        assert [tool.name for tool in night.model.requests[0].tools] == [
+        assert [tool.name for tool in consolidation.model.requests[0].tools] == [
             "get_recent_conclusions",
             "search_memory",
             "update_peer_card",
         ]
-        assert {call.purpose for call in night.bench.calls} == {"dream.card_refresh"}
-        assert "Short." in night.model.requests[0].turns[0].content
+        assert {call.purpose for call in consolidation.harness.calls} == {"dream.card_refresh"}
+        assert "Short." in consolidation.model.requests[0].turns[0].content
 
     def test_refreshing_takes_six_rounds_at_most(self) -> None:
-        night = Night(card_only=True)
-        night.model.say = lambda request: calling(("get_recent_conclusions", {}))
-        assert len(night.run().phases[0].steps) == 6
+        consolidation = Consolidation(card_only=True)
+        consolidation.model.say = lambda request: calling(("get_recent_conclusions", {}))
+        assert len(consolidation.run().phases[0].steps) == 6

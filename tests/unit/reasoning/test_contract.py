@@ -19,7 +19,7 @@ from memservice.spi.llm import CompletionRequest
 from memservice.spi.reasoner import DeriveRequest, Reasoner, Utterance
 from memservice.testing.reasoner import ReasonerContract
 from memservice_extractive.reasoner import ExtractiveReasoner
-from support.reasoning.model import SCRIPTED, Bench, Reply, ScriptedModel
+from support.reasoning.model import SCRIPTED, ModelHarness, Reply, ScriptedModel
 
 NOW = datetime(2024, 5, 17, tzinfo=UTC)
 _ENTRY = re.compile(
@@ -67,4 +67,4 @@ class TestLlmReasoner(ReasonerContract):
     def reasoner(self) -> Reasoner:
         model = ScriptedModel()
         model.say = reader
-        return LlmReasoner(Bench(model, **SCRIPTED).models)
+        return LlmReasoner(ModelHarness(model, **SCRIPTED).models)

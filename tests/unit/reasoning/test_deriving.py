@@ -32,7 +32,7 @@ from memservice.spi.reasoner import (
     Statement,
     Utterance,
 )
-from support.reasoning.model import Bench, Reply, ScriptedModel
+from support.reasoning.model import ModelHarness, Reply, ScriptedModel
 
 AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 
@@ -53,14 +53,14 @@ def derived(
     *replies: Reply, request: DeriveRequest | None = None, **settings: str
 ) -> tuple[Derived, ScriptedModel]:
     model = ScriptedModel(*replies)
-    place = Bench(
+    harness = ModelHarness(
         model,
         DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
         DERIVER_MODEL_CONFIG__MODEL="scripted-1",
         **settings,
     )
     return derive(
-        place.models,
+        harness.models,
         request or DeriveRequest("u-17", TALK, names={"u-17": "Alice", "dave": "Dave"}),
     ), model
 
@@ -242,10 +242,10 @@ def test_an_answer_of_another_form_is_retried_and_then_fails() -> None:
 
 def test_failures_are_raised_and_calls_recorded() -> None:
     model = ScriptedModel(ModelFailure("no such model", retryable=False))
-    place = Bench(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+    harness = ModelHarness(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
     with pytest.raises(ModelFailure):
-        LlmReasoner(place.models).derive(DeriveRequest("u-17", TALK, origin=Origin(3, "w")))
-    (call,) = place.calls
+        LlmReasoner(harness.models).derive(DeriveRequest("u-17", TALK, origin=Origin(3, "w")))
+    (call,) = harness.calls
     assert (call.purpose, call.workspace_key, call.workspace, call.outcome) == (
         "deriver.representation",
         3,

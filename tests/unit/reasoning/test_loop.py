@@ -19,7 +19,7 @@ from memservice.reasoning.tool_loop import MAX_CALLS, Bounds, BoundTool, ToolLoo
 from memservice.spi.llm import ModelFailure, Tool, Turn
 from memservice.spi.reasoner import Origin
 from memservice.spi.toolbox import ToolRefused
-from support.reasoning.model import Bench, Reply, ScriptedModel, calling
+from support.reasoning.model import ModelHarness, Reply, ScriptedModel, calling
 
 OPENING = (Turn("system", "Be brief."), Turn("user", "Who?"))
 DEEP: Any = []
@@ -55,14 +55,14 @@ class Run:
         self, *replies: Reply, bounds: Bounds = USUAL, opening: tuple[Turn, ...] = OPENING
     ) -> None:
         self.model = ScriptedModel(*replies)
-        place = Bench(self.model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+        harness = ModelHarness(self.model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
         client = ModelClient(
-            place.models,
+            harness.models,
             "dialectic.answer",
-            place.models.settings.deriver.model_config,
+            harness.models.settings.deriver.model_config,
             Origin(run_id="r"),
         )
-        self.calls = place.calls
+        self.calls = harness.calls
         self.loop = ToolLoop(client, opening, "Look it up.", [BoundTool(LOOK, look)], bounds)
 
     def results(self) -> list[str]:

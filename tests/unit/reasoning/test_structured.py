@@ -10,7 +10,7 @@ from memservice.reasoning import structured
 from memservice.reasoning.client import ModelClient
 from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure, Turn
 from memservice.spi.reasoner import Origin
-from support.reasoning.model import Bench, Reply, ScriptedModel
+from support.reasoning.model import ModelHarness, Reply, ScriptedModel
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -22,9 +22,12 @@ TURNS = [Turn("system", "Be brief."), Turn("user", "Who?")]
 
 def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(*replies)
-    place = Bench(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+    harness = ModelHarness(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
     client = ModelClient(
-        place.models, "deriver.representation", place.models.settings.deriver.model_config, Origin()
+        harness.models,
+        "deriver.representation",
+        harness.models.settings.deriver.model_config,
+        Origin(),
     )
     return structured.ask(client, TURNS, SCHEMA, **options), model
 

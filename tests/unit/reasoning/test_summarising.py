@@ -13,7 +13,7 @@ from memservice.reasoning.prompts import summarize as prompt
 from memservice.reasoning.summarize import summarize
 from memservice.spi.llm import ModelFailure
 from memservice.spi.reasoner import Origin, Summarized, SummarizeRequest, Utterance
-from support.reasoning.model import Bench, Reply, ScriptedModel
+from support.reasoning.model import ModelHarness, Reply, ScriptedModel
 
 AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 
@@ -29,12 +29,12 @@ TALK = [say(0, "Shall we go to Porto?"), say(1, "In May.\nBy train.")]
 
 def summarized(
     request: SummarizeRequest, *replies: Reply
-) -> tuple[Summarized, ScriptedModel, Bench]:
+) -> tuple[Summarized, ScriptedModel, ModelHarness]:
     model = ScriptedModel(*replies)
-    place = Bench(
+    harness = ModelHarness(
         model, SUMMARY_MODEL_CONFIG__TRANSPORT="scripted", SUMMARY_MODEL_CONFIG__MODEL="scripted-1"
     )
-    return summarize(place.models, request), model, place
+    return summarize(harness.models, request), model, harness
 
 
 @pytest.mark.parametrize(("kind", "used"), [("short", prompt.SHORT), ("long", prompt.LONG)])
@@ -42,7 +42,7 @@ def test_the_prompt_contains_messages_and_previous_summary(kind: str, used: Prom
     request = SummarizeRequest(
         kind, TALK, "They met.\nBoth like trains.", 1000, "In verse.", Origin(3, "w")
     )
-    done, model, place = summarized(request, " They plan to go to Porto. ")
+    done, model, harness = summarized(request, " They plan to go to Porto. ")
     system, user = model.last.turns
     assert system.content.startswith(used.text)
     assert "<operator_instructions>\nIn verse.\n</operator_instructions>" in system.content
@@ -60,7 +60,7 @@ def test_the_prompt_contains_messages_and_previous_summary(kind: str, used: Prom
         used.version,
     )
     assert done.scaffold_tokens > tokens.count(used.text)
-    assert [(call.purpose, call.workspace) for call in place.calls] == [(f"summary.{kind}", "w")]
+    assert [(call.purpose, call.workspace) for call in harness.calls] == [(f"summary.{kind}", "w")]
 
 
 def test_a_first_summary_has_no_previous_one() -> None:

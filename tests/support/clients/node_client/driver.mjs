@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import './memory.mjs'
 import './options.mjs'
-import './places.mjs'
+import './resources.mjs'
 import { called, FOLDER, methods, scenarios, ungiven } from './harness.mjs'
 
 const results = {}

@@ -7,7 +7,7 @@ import sys
 
 import support.clients.older_client.memory
 import support.clients.older_client.options
-import support.clients.older_client.places  # noqa: F401  # these register their scenarios
+import support.clients.older_client.resources  # noqa: F401  # these register their scenarios
 from support.clients.published_client.harness import report
 
 if __name__ == "__main__":

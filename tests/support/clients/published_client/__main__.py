@@ -13,8 +13,8 @@ import support.clients.published_client.dreams
 import support.clients.published_client.memory
 import support.clients.published_client.messages
 import support.clients.published_client.options
-import support.clients.published_client.places
 import support.clients.published_client.removal
+import support.clients.published_client.resources
 import support.clients.published_client.scopes
 import support.clients.published_client.search
 import support.clients.published_client.uploads  # noqa: F401

@@ -35,11 +35,11 @@ async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
     """Three sessions of alice, each with a fact of its own."""
     honcho = c.honcho()
     alice = await c(honcho).peer("alice")
-    places = {name: await c(honcho).session(name) for name in ("farm", "clinic", "choir")}
-    for place, fact in zip(places.values(), (GOATS, KNEE, CHOIR), strict=True):
-        await c.talk(place, (alice, fact))
+    talks = {name: await c(honcho).session(name) for name in ("farm", "clinic", "choir")}
+    for session, fact in zip(talks.values(), (GOATS, KNEE, CHOIR), strict=True):
+        await c.talk(session, (alice, fact))
     await c.settled(honcho)
-    return honcho, {"alice": alice, **places}
+    return honcho, {"alice": alice, **talks}
 
 
 @scenario

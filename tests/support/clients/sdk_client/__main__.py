@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 import support.clients.sdk_client.memory
-import support.clients.sdk_client.places  # noqa: F401  # both register their scenarios
+import support.clients.sdk_client.resources  # noqa: F401  # both register their scenarios
 from support.clients.sdk_client.harness import report
 
 if __name__ == "__main__":

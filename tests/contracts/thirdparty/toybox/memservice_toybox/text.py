@@ -80,7 +80,7 @@ class ToyText:
         ).fetchall()
         connection.executemany(
             "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?",
-            [(workspace_key, *place) for place in found],
+            [(workspace_key, *row) for row in found],
         )
         return len(found)
 

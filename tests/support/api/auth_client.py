@@ -1,4 +1,4 @@
-"""An application that asks for keys, a small world behind it, and keys of every kind to it."""
+"""An application that requires keys, a few workspaces behind it, and keys of every kind to it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OTHER_SECRET = "the secret of somebody else's server, long as well"
 ALL = Principal(admin=True)
 
 
-def asking(uri: str = "memory://", **more: str) -> Settings:
+def settings_with_auth(uri: str = "memory://", **more: str) -> Settings:
     """Settings with authentication on."""
     given = {
         "DB_CONNECTION_URI": uri,
@@ -59,7 +59,7 @@ def by_hand(claims: Mapping[str, Any], algorithm: str) -> str:
 
 
 @dataclass
-class Keyed:
+class AuthClient:
     """The application, and a short way to call it with a key."""
 
     runtime: Runtime
@@ -72,8 +72,8 @@ class Keyed:
         self.admin = signed({"t": "", "ad": True})
 
     @classmethod
-    def open(cls, uri: str = "memory://", clock: Any = None, **more: str) -> Keyed:
-        settings = asking(uri, **more)
+    def open(cls, uri: str = "memory://", clock: Any = None, **more: str) -> AuthClient:
+        settings = settings_with_auth(uri, **more)
         runtime = (
             open_runtime(settings, "api")
             if clock is None
@@ -119,8 +119,8 @@ class Keyed:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Ids in the world that cannot be chosen."""
+class PopulatedIds:
+    """Ids of the populated workspaces that a client cannot choose."""
 
     message: str
     conclusion: str
@@ -132,19 +132,19 @@ class Places:
     """The same of one that another server made."""
 
 
-def populate(keyed: Keyed) -> Places:
+def populate(auth_client: AuthClient) -> PopulatedIds:
     """Workspaces `acme` and `other` with the same names in them. In `acme`, alice and bob are in
     the session room, carol has left it, mallory never was in it; the session hall is mallory's."""
     for workspace in ("acme", "other"):
         at = f"/v3/workspaces/{workspace}"
-        keyed.do("POST", "/v3/workspaces", {"id": workspace})
-        keyed.do(
+        auth_client.do("POST", "/v3/workspaces", {"id": workspace})
+        auth_client.do(
             "POST", f"{at}/sessions", {"id": "room", "peers": {"alice": {}, "bob": {}, "carol": {}}}
         )
-        keyed.do("POST", f"{at}/sessions", {"id": "hall", "peers": {"mallory": {}}})
-        keyed.do("DELETE", f"{at}/sessions/room/peers", ["carol"])
+        auth_client.do("POST", f"{at}/sessions", {"id": "hall", "peers": {"mallory": {}}})
+        auth_client.do("DELETE", f"{at}/sessions/room/peers", ["carol"])
     at = "/v3/workspaces/acme"
-    message = keyed.do(
+    message = auth_client.do(
         "POST",
         f"{at}/sessions/room/messages",
         {"messages": [{"peer_id": "alice", "content": "I live in Ulm."}]},
@@ -155,19 +155,19 @@ def populate(keyed: Keyed) -> Places:
         "content": "alice lives in Ulm",
         "session_id": "room",
     }
-    conclusion = keyed.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]
-    keyed.do("PUT", f"{at}/peers/alice/card", {"peer_card": ["Lives in Ulm"]})
-    endpoint = keyed.do("POST", f"{at}/webhooks", {"url": "https://93.184.215.14/hook"})
-    keyed.do("POST", f"{at}/scopes", {"id": "team"})
-    keyed.do("POST", f"{at}/scopes/team/sessions", {"session_ids": ["room"]})
-    revoked, revoked_foreign = keyed.mint(), signed({"ad": True, "t": "once"})
-    api_keys.revoke(keyed.runtime, ALL, revoked.key.uid)
-    api_keys.revoke_token(keyed.runtime, ALL, revoked_foreign)
-    return Places(
+    conclusion = auth_client.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]
+    auth_client.do("PUT", f"{at}/peers/alice/card", {"peer_card": ["Lives in Ulm"]})
+    endpoint = auth_client.do("POST", f"{at}/webhooks", {"url": "https://93.184.215.14/hook"})
+    auth_client.do("POST", f"{at}/scopes", {"id": "team"})
+    auth_client.do("POST", f"{at}/scopes/team/sessions", {"session_ids": ["room"]})
+    revoked, revoked_foreign = auth_client.mint(), signed({"ad": True, "t": "once"})
+    api_keys.revoke(auth_client.runtime, ALL, revoked.key.uid)
+    api_keys.revoke_token(auth_client.runtime, ALL, revoked_foreign)
+    return PopulatedIds(
         message["id"],
         conclusion["id"],
         endpoint["id"],
-        keyed.mint("acme").key.uid,
+        auth_client.mint("acme").key.uid,
         revoked.token,
         revoked_foreign,
     )
@@ -177,7 +177,7 @@ def foreign(now: datetime) -> dict[str, str]:
     """Keys that no route may accept, by what is wrong with them."""
     admin = {"t": "", "ad": True}
     signer, past = Signer(SECRET), now - timedelta(hours=1)
-    unsigned = jwt.encode(admin, None, algorithm="none")
+    unsigned = jwt.encode(admin, "", algorithm="none")
     head, payload, signature = signed(admin).split(".")
     return {
         "garbage": "garbage",

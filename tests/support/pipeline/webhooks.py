@@ -1,4 +1,4 @@
-"""Places whose webhooks reach a receiver on this machine, and what is looked at in them."""
+"""Pipelines whose webhooks reach a receiver on this machine, and what tests check in them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from memservice.domain.records import Delivery, WebhookEndpoint
 from memservice.services import sessions, webhooks
 from memservice.services.paging import Paging
 from memservice.services.tasks import kinds
-from support.pipeline.place import PRINCIPAL, WORKSPACE, Place
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.receiver import LOOPBACK, Receiver
 
-Start = Callable[..., Place]
+OpenPipeline = Callable[..., Pipeline]
 SECRET = "an older secret"
 SETTINGS = {
     "WEBHOOK_ALLOW_NETWORKS": f'["{LOOPBACK}"]',
@@ -26,49 +26,49 @@ SETTINGS = {
 DAY = 86_400.0
 
 
-def opened(start: Start, *plugins: object, **settings: str) -> Place:
-    place = start(*plugins, **{**SETTINGS, **settings})
-    place.join("s", alice=sessions.MemberConfig())
-    return place
+def opened(open_pipeline: OpenPipeline, *plugins: object, **settings: str) -> Pipeline:
+    pipeline = open_pipeline(*plugins, **{**SETTINGS, **settings})
+    pipeline.join("s", alice=sessions.MemberConfig())
+    return pipeline
 
 
-def register(place: Place, receiver: Receiver, path: str = "/hook") -> WebhookEndpoint:
-    return webhooks.register(place.rt, PRINCIPAL, WORKSPACE, receiver.url(path)).endpoint
+def register(pipeline: Pipeline, receiver: Receiver, path: str = "/hook") -> WebhookEndpoint:
+    return webhooks.register(pipeline.rt, PRINCIPAL, WORKSPACE, receiver.url(path)).endpoint
 
 
-def endpoint(place: Place, uid: str) -> WebhookEndpoint:
+def endpoint(pipeline: Pipeline, uid: str) -> WebhookEndpoint:
     (found,) = [
         one
-        for one in webhooks.page(place.rt, PRINCIPAL, WORKSPACE, Paging()).items
+        for one in webhooks.page(pipeline.rt, PRINCIPAL, WORKSPACE, Paging()).items
         if one.uid == uid
     ]
     return found
 
 
-def attempts(place: Place, uid: str) -> list[Delivery]:
+def attempts(pipeline: Pipeline, uid: str) -> list[Delivery]:
     """Oldest first."""
     return list(
         webhooks.deliveries(
-            place.rt, PRINCIPAL, WORKSPACE, uid, Paging(reverse=True, size=100)
+            pipeline.rt, PRINCIPAL, WORKSPACE, uid, Paging(reverse=True, size=100)
         ).items
     )
 
 
-def letters(place: Place, uid: str) -> list[webhooks.DeadLetter]:
-    return list(webhooks.dead_letters(place.rt, PRINCIPAL, WORKSPACE, uid, Paging()).items)
+def letters(pipeline: Pipeline, uid: str) -> list[webhooks.DeadLetter]:
+    return list(webhooks.dead_letters(pipeline.rt, PRINCIPAL, WORKSPACE, uid, Paging()).items)
 
 
-def emit_test(place: Place) -> None:
-    webhooks.send_test(place.rt, PRINCIPAL, WORKSPACE)
+def emit_test(pipeline: Pipeline) -> None:
+    webhooks.send_test(pipeline.rt, PRINCIPAL, WORKSPACE)
 
 
-def try_all(place: Place, seconds: float = DAY) -> None:
+def try_all(pipeline: Pipeline, seconds: float = DAY) -> None:
     """Until nothing is tried any more."""
     for _ in range(20):
-        place.work()
-        if not place.tasks(kinds.WEBHOOK, state="pending"):
+        pipeline.work()
+        if not pipeline.tasks(kinds.WEBHOOK, state="pending"):
             return
-        place.clock.advance(seconds=seconds)
+        pipeline.clock.advance(seconds=seconds)
     raise AssertionError("still trying")
 
 

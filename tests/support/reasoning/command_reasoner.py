@@ -1,5 +1,5 @@
-"""A reasoner that does what a test puts into a message; importable by name, so that another process
-finds it."""
+"""A reasoner that obeys commands in messages (`loop`, `sleep 5`, `raise …`). It is importable by
+name, so that another process finds it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from memservice.spi.reasoner import (
 )
 
 
-class Mood:
-    name = "mood"
+class CommandReasoner:
+    name = "command"
     capabilities = frozenset({Capability.COMPUTES})
 
     def derive(self, request: DeriveRequest) -> Derived:
@@ -67,11 +67,11 @@ class Mood:
         return iter([str(os.getpid())])
 
 
-def opens(settings: Any, context: Any) -> Mood:
-    return Mood()
+def opens(settings: Any, context: Any) -> CommandReasoner:
+    return CommandReasoner()
 
 
-PROVIDER = ReasonerProvider(name="mood", open=opens, capabilities=Mood.capabilities)
+PROVIDER = ReasonerProvider(name="command", open=opens, capabilities=CommandReasoner.capabilities)
 
 
 class Plugin:

@@ -1,4 +1,4 @@
-"""One workspace of a store, its clock, and short ways to fill and ask it through the services."""
+"""The services over a store of their own, and short ways to fill and query one workspace."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Clock:
         self.now += timedelta(**by)
 
 
-class Small:
-    """A workspace."""
+class Services:
+    """The services, called for one workspace."""
 
     def __init__(self, rt: Runtime, clock: Clock) -> None:
         self.rt = rt

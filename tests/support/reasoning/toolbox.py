@@ -21,54 +21,54 @@ def said(author: str, content: str, **values: Any) -> Evidence:
     )
 
 
-class Box:
+class FakeToolbox:
     """Finds everything that it was given, and keeps what it was asked for."""
 
     def __init__(
         self,
-        *held: Evidence,
+        *stored: Evidence,
         passages: Sequence[Passage] = (),
         has_chains: bool = True,
         has_cards: bool = False,
     ) -> None:
-        self.held, self.passages = held, passages
+        self.stored, self.passages = stored, passages
         self.has_chains, self.has_cards = has_chains, has_cards
-        self.asked: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
 
     def conclusions(self, query: str, limit: int) -> Sequence[Evidence]:
-        self.asked.append(("conclusions", query, limit))
-        return self.held[:limit]
+        self.calls.append(("conclusions", query, limit))
+        return self.stored[:limit]
 
     def messages(
         self, query: str, limit: int, since: datetime | None = None, until: datetime | None = None
     ) -> Sequence[Passage]:
-        self.asked.append(("messages", query, limit, since, until))
+        self.calls.append(("messages", query, limit, since, until))
         return self.passages
 
     def containing(self, text: str, limit: int) -> Sequence[Passage]:
-        self.asked.append(("containing", text, limit))
+        self.calls.append(("containing", text, limit))
         return self.passages
 
     def between(
         self, since: datetime | None, until: datetime | None, limit: int, newest_first: bool = True
     ) -> Sequence[Passage]:
-        self.asked.append(("between", since, until, limit, newest_first))
+        self.calls.append(("between", since, until, limit, newest_first))
         return self.passages
 
     def behind(self, uid: str) -> Sequence[Passage]:
-        self.asked.append(("behind", uid))
+        self.calls.append(("behind", uid))
         return self.passages
 
     def around(self, uid: str) -> Sequence[Passage]:
-        self.asked.append(("around", uid))
+        self.calls.append(("around", uid))
         return self.passages
 
     def chain(self, uid: str) -> Chain:
-        for item in self.held:
+        for item in self.stored:
             if item.uid == uid:
-                return Chain(item, [other for other in self.held if other.uid in item.source_ids])
+                return Chain(item, [other for other in self.stored if other.uid in item.source_ids])
         raise ToolRefused(f"There is no conclusion with the id {uid!r}.")
 
     def card(self, peer_id: str) -> Sequence[str]:
-        self.asked.append(("card", peer_id))
+        self.calls.append(("card", peer_id))
         return ["IDENTITY: Alice"]

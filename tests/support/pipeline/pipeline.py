@@ -1,5 +1,5 @@
-"""A store, a clock that a test moves, and a short way to write into one workspace and to work on
-what that makes necessary."""
+"""A store, a clock that a test moves, and short ways to write into one workspace and to process its
+tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memservice.services.tasks import kinds, outbox, queue_status
 from memservice.services.tasks.queue_status import QueueStatus
 from memservice.worker.polling import Worker
 from memservice.worker.runner import RunReport, run
-from support.pipeline.fakes import Scripted
+from support.pipeline.fakes import ScriptedReasoner
 
 PRINCIPAL = Principal(admin=True)
 WORKSPACE = "w"
@@ -34,8 +34,10 @@ class Clock:
         self.now += timedelta(**by)
 
 
-class Place:
-    def __init__(self, rt: Runtime, clock: Clock, reasoner: Scripted) -> None:
+class Pipeline:
+    """One workspace whose tasks a test processes step by step."""
+
+    def __init__(self, rt: Runtime, clock: Clock, reasoner: ScriptedReasoner) -> None:
         self.rt = rt
         self.clock = clock
         self.reasoner = reasoner

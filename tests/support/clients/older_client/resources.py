@@ -1,4 +1,4 @@
-"""Places, people and messages, as the older client writes and reads them."""
+"""Workspaces, peers, sessions and messages, as the older client writes and reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places, people and messages."""
+"""Workspaces, peers, sessions and messages."""
 
 from __future__ import annotations
 

@@ -17,31 +17,31 @@ from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
-from support.pipeline.place import PRINCIPAL, Place
+from support.pipeline.pipeline import PRINCIPAL, Pipeline
 
 
-def fill(place: Place, workspace: str, session: str) -> int:
+def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
     """Put something into every table, from this session. Returns the session's key."""
-    rt = place.rt
+    rt = pipeline.rt
     said = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
     drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in said.items()]
     sessions.get_or_create(rt, PRINCIPAL, workspace, session, SessionFields(scopes=["team"]))
     stored = messages.create(
         rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}"
     )
-    place.work()
+    pipeline.work()
     conclusions.create(
         rt, PRINCIPAL, workspace, [ConclusionDraft("likes pears", "alice", "bob", session)]
     )
     cards.put(rt, PRINCIPAL, workspace, "alice", None, ["has apples"])
-    rt.storage.write(lambda tx: _more(place, tx, stored))
+    rt.storage.write(lambda tx: _more(pipeline, tx, stored))
     return stored[0].session_key
 
 
-def _more(place: Place, tx: Transaction, messages: list[r.Message]) -> None:
+def _more(pipeline: Pipeline, tx: Transaction, messages: list[r.Message]) -> None:
     """What no service of this generation writes, and what is there only for a moment."""
     now, workspace, session = (
-        place.clock(),
+        pipeline.clock(),
         messages[0].workspace_key,
         tx.sessions.by_key(messages[0].session_key),
     )
@@ -64,7 +64,7 @@ def _more(place: Place, tx: Transaction, messages: list[r.Message]) -> None:
             )
         ]
     )
-    place.rt.storage.text.add(tx, "document", workspace, [TextRow(document.key, ["document"])])
+    pipeline.rt.storage.text.add(tx, "document", workspace, [TextRow(document.key, ["document"])])
     note = r.Metamessage(uid=new_uid(), owner_key=owner, label="note", content="x", **about)
     tx.rows.put(
         [
@@ -106,16 +106,16 @@ def _more(place: Place, tx: Transaction, messages: list[r.Message]) -> None:
         updated_at=now,
     )
     tx.rows.put([entry])
-    task = outbox.scope_backfill(place.rt, scope, session)
+    task = outbox.scope_backfill(pipeline.rt, scope, session)
     tx.tasks.add([replace(task, not_before=r.NEVER)])
     tx.rows.put([r.Lease(unit=task.unit, owner="somebody", number=1, expires_at=now)])
 
 
-def rows(place: Place, **condition: int) -> dict[str, int]:
+def rows(pipeline: Pipeline, **condition: int) -> dict[str, int]:
     """How many rows have these fields with these values, by table, without tables that have
     none."""
     found: dict[str, int] = {}
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         for spec in TABLES:
             names = {field.name for field in fields(spec.record)}
             number = (
@@ -126,12 +126,14 @@ def rows(place: Place, **condition: int) -> dict[str, int]:
     return found
 
 
-def indexed(place: Place, workspace: int) -> tuple[int, int]:
+def indexed(pipeline: Pipeline, workspace: int) -> tuple[int, int]:
     """Texts and vectors of a workspace."""
-    with place.rt.storage.read() as tx:
+    with pipeline.rt.storage.read() as tx:
         texts = sum(
-            place.rt.storage.text.search(tx, kind, workspace, ["x"], 1, EVERYTHING).documents
+            pipeline.rt.storage.text.search(tx, kind, workspace, ["x"], 1, EVERYTHING).documents
             for kind in ("message", "conclusion", "document")
         )
         spaces = tx.spaces.of_workspace(workspace)
-        return texts, sum(place.rt.vectors.count(place.rt.beside(tx), space) for space in spaces)
+        return texts, sum(
+            pipeline.rt.vectors.count(pipeline.rt.beside(tx), space) for space in spaces
+        )
