@@ -7,9 +7,8 @@ possible, since the indexes support it.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,21 +24,13 @@ from memservice.domain.filters.ast import (
 )
 from memservice.domain.filters.jsontext import NUMERIC, fold
 from memservice_postgres.json_text import encode
-from memservice_sql.dialect import JsonLeaf
+from memservice_sql.dialect import COMPARISONS, JsonLeaf
 from memservice_sql.statements import Slots
 
 FOLD = "memservice_fold"
 
 _NUMBER_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 """Numbers in the format of `jsontext.number_text`."""
-_OPERATORS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
-}
 
 
 def parts(leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
@@ -87,13 +78,13 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
         case ["one", "of"]:
             return _text(value) == sa.any_(slots.take(postgresql.ARRAY(sa.Text())))
         case ["text", op]:
-            holds = _OPERATORS[op](_text(value), slots.take(sa.Text()))
+            holds = COMPARISONS[op](_text(value), slots.take(sa.Text()))
             structure = sa.func.jsonb_typeof(value).in_(
                 [sa.literal_column("'object'"), sa.literal_column("'array'")]
             )
             return sa.func.coalesce(holds, structure, type_=sa.Boolean()) if op == "ne" else holds
         case ["number", op]:
-            return _OPERATORS[op](_number(value), sa.cast(slots.take(sa.Text()), sa.Numeric))
+            return COMPARISONS[op](_number(value), sa.cast(slots.take(sa.Text()), sa.Numeric))
         case ["substring"]:
             listed = sa.case(
                 (sa.func.jsonb_typeof(value) == sa.literal_column("'array'"), value),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,6 +22,16 @@ from memservice.domain.filters.ast import (
 from memservice_sql.statements import Cursor, Slots
 
 JsonLeaf = Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
+
+COMPARISONS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+"""Operator of a filter → the SQL comparison."""
 
 
 class SqlDialect(ABC):

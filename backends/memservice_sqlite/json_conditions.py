@@ -9,9 +9,8 @@ called only for rows with any other value at that key.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,7 +24,7 @@ from memservice.domain.filters.ast import (
     KeySubstring,
 )
 from memservice.domain.filters.jsontext import fold
-from memservice_sql.dialect import JsonLeaf
+from memservice_sql.dialect import COMPARISONS, JsonLeaf
 from memservice_sql.statements import Slots
 from memservice_sqlite.functions import FOLD, MATCHES, encode_leaf
 from memservice_sqlite.json_text import encode
@@ -39,14 +38,6 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _NUMBER = re.compile(r"-?[0-9.]+")
 _STRUCTURE = ("{", "[")
 _NO: sa.ColumnElement[Any] = sa.literal_column("0")
-_OPERATORS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
-}
 
 
 def parts(leaf: JsonLeaf) -> list[Part]:
@@ -117,10 +108,10 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
                 type_, text=holds, integer=integer, real=_evaluation(column, slots), others=_NO
             )
         case ["text", op]:
-            holds = _OPERATORS[op](value, slots.take(sa.Text()))
+            holds = COMPARISONS[op](value, slots.take(sa.Text()))
             return _choose(type_, text=holds, null=_NO, others=_evaluation(column, slots))
         case ["integer", op]:
-            holds = _OPERATORS[op](value, slots.take(sa.types.NullType()))
+            holds = COMPARISONS[op](value, slots.take(sa.types.NullType()))
             return _choose(type_, integer=holds, null=_NO, others=_evaluation(column, slots))
         case ["substring"]:
             holds = sa.func.instr(folded(value), slots.take(sa.Text())) > 0
