@@ -13,7 +13,6 @@ from memservice_http.chat import (
     SCHEMA,
     SCHEMA_WITH_TOOLS_FEATURE,
     TOOLS_FEATURE,
-    HttpModel,
     RequestBody,
     StreamReader,
     arguments_of,
@@ -25,11 +24,12 @@ from memservice_http.chat import (
 )
 from memservice_http.features import OptionalFeature
 from memservice_openai.options import (
-    EFFORTS,
     SAME_NAME,
-    cache_options,
-    is_official,
+    OpenAiProtocol,
+    effort_of,
     is_strict,
+    sent,
+    tool_choice,
 )
 
 PATH = "/chat/completions"
@@ -48,7 +48,7 @@ _FORMAT = (
 _FINISHED = {"function_call": "tool_calls", "eos": "stop", "end_turn": "stop"}
 
 
-class OpenAiModel(HttpModel):
+class OpenAiModel(OpenAiProtocol):
     parts = (
         OptionalFeature(
             EFFORT_WITH_TOOLS,
@@ -85,36 +85,7 @@ class OpenAiModel(HttpModel):
         self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
     ) -> RequestBody:
         mode = mode_of(request, lacking)
-        options = request.options
-        wanted: dict[str, Any] = {name: options.get(name) for name in SAME_NAME}
-        wanted["temperature"] = request.temperature
-        wanted["stop"] = list(options.get("stop_sequences") or ()) or None
-        # The one is what the field was called until reasoning models came, and what most other
-        # servers know; the other is OpenAI's now.
-        names = (
-            ("max_completion_tokens", "max_tokens")
-            if self._is_official
-            else ("max_tokens", "max_completion_tokens")
-        )
-        wanted[next((name for name in names if name not in lacking), names[0])] = (
-            request.max_output_tokens + request.reasoning_headroom
-        )
-        if effort := options.get("thinking_effort"):
-            wanted["reasoning_effort"] = EFFORTS.get(effort, effort)
-        if request.tools and EFFORT_WITH_TOOLS in lacking:
-            wanted["reasoning_effort"] = "none"
-        wanted |= cache_options(
-            options.get("cache_policy") or {}, request.cache_key if self._is_official else None
-        )
-        if request.tools:
-            wanted["tool_choice"] = _choice(request.tool_choice)
-        if stream:
-            wanted["stream_options"] = {"include_usage": True}
-        optional = {
-            name: value
-            for name, value in wanted.items()
-            if value is not None and name not in lacking
-        }
+        optional = sent(self._options(request, lacking, stream=stream), lacking)
         body: dict[str, Any] = {
             "model": request.model,
             "messages": [_message(turn) for turn in turns_of(request, mode)],
@@ -143,8 +114,28 @@ class OpenAiModel(HttpModel):
         negotiated = {EFFORT_WITH_TOOLS} if request.tools else set()
         return RequestBody(PATH, body, used={*optional, mode or "", *negotiated} - lacking)
 
-    def documents_schema_with_tools(self, model: str) -> bool:
-        return self._is_official
+    def _options(
+        self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
+    ) -> dict[str, Any]:
+        """The fields that a server may lack, by name."""
+        # `max_tokens` is the older name, which most other servers know; OpenAI has renamed it.
+        names = (
+            ("max_completion_tokens", "max_tokens")
+            if self.is_official
+            else ("max_tokens", "max_completion_tokens")
+        )
+        limit = next((name for name in names if name not in lacking), names[0])
+        options = self.shared_options(request) | {
+            limit: request.max_output_tokens + request.reasoning_headroom,
+            "reasoning_effort": effort_of(request),
+        }
+        if request.tools:
+            options["tool_choice"] = tool_choice(request.tool_choice, _function_choice)
+            if EFFORT_WITH_TOOLS in lacking:
+                options["reasoning_effort"] = "none"
+        if stream:
+            options["stream_options"] = {"include_usage": True}
+        return options
 
     def read(self, answer: Any) -> Completion:
         choice = answer["choices"][0]
@@ -200,10 +191,6 @@ class OpenAiModel(HttpModel):
             id, name, arguments_of(self.endpoint.provider, arguments or "", reason == "length")
         )
 
-    @property
-    def _is_official(self) -> bool:
-        return is_official(self.endpoint.url("").host)
-
 
 class _Reading(StreamReader):
     def __init__(self, model: OpenAiModel) -> None:
@@ -251,10 +238,8 @@ class _Reading(StreamReader):
         return self._model.completion("".join(self._text), calls, self._reason, self._usage)
 
 
-def _choice(wanted: str | None) -> Any:
-    if wanted in (None, "auto", "none", "required"):
-        return wanted
-    return "required" if wanted == "any" else {"type": "function", "function": {"name": wanted}}
+def _function_choice(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
 
 
 def _message(turn: Turn) -> dict[str, Any]:

@@ -1,21 +1,68 @@
-"""What both protocols of OpenAI call alike."""
+"""What both protocols of OpenAI have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
+
+from memservice.spi.llm import CompletionRequest
+from memservice_http.chat import HttpModel
 
 SAME_NAME = ("temperature", "top_p", "frequency_penalty", "presence_penalty", "seed")
 """Options that memservice and the protocols call the same."""
 EFFORTS = {"max": "xhigh"}
-"""Efforts that OpenAI calls otherwise."""
+"""Our name of an effort → OpenAI's, where it differs."""
 CACHED_A_DAY = 3600
-"""A prompt that is to be kept for longer than this many seconds is asked to be kept for a day, the
-only longer time there is."""
+"""Seconds. A prompt that should be cached for longer is cached for a day, the only longer time that
+OpenAI offers."""
+
+
+class OpenAiProtocol(HttpModel):
+    """A protocol of OpenAI."""
+
+    def documents_schema_with_tools(self, model: str) -> bool:
+        return self.is_official
+
+    @property
+    def is_official(self) -> bool:
+        return is_official(self.endpoint.url("").host)
+
+    def shared_options(self, request: CompletionRequest) -> dict[str, Any]:
+        """The fields that both protocols have, and that a server may lack. A value None is not
+        sent."""
+        options = request.options
+        return {
+            **{name: options.get(name) for name in SAME_NAME},
+            "temperature": request.temperature,
+            "stop": list(options.get("stop_sequences") or ()) or None,
+            **cache_options(
+                options.get("cache_policy") or {}, request.cache_key if self.is_official else None
+            ),
+        }
+
+
+def effort_of(request: CompletionRequest) -> str | None:
+    """The effort of reasoning, in the words of OpenAI; None if it is not set."""
+    effort: str | None = request.options.get("thinking_effort")
+    return EFFORTS.get(effort, effort) if effort else None
+
+
+def sent(options: Mapping[str, Any], lacking: Collection[str]) -> dict[str, Any]:
+    """The options that are set, and that the server has."""
+    return {
+        name: value for name, value in options.items() if value is not None and name not in lacking
+    }
+
+
+def tool_choice(name: str | None, of_function: Callable[[str], Any]) -> Any:
+    """The field for a tool choice. `of_function`: the field that demands one function."""
+    if name in (None, "auto", "none", "required"):
+        return name
+    return "required" if name == "any" else of_function(name or "")
 
 
 def is_official(host: str) -> bool:
-    """Is this OpenAI's own service, or Microsoft's copy of it, which know all of the protocol?"""
+    """Whether this is a service of OpenAI or Azure. These support the whole protocol."""
     return host == "api.openai.com" or host.endswith(
         (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
     )
@@ -35,8 +82,8 @@ def cache_options(policy: Mapping[str, Any], key: str | None) -> dict[str, Any]:
 
 
 def is_strict(schema: object) -> bool:
-    """Does a schema keep the rules under which OpenAI guarantees it: closed objects, all of whose
-    properties are required?"""
+    """Whether OpenAI can guarantee a schema: all its objects are closed, and all their properties
+    required."""
     if isinstance(schema, list):
         return all(is_strict(part) for part in schema)
     if not isinstance(schema, dict):

@@ -11,7 +11,6 @@ from memservice_http.chat import (
     SCHEMA,
     SCHEMA_WITH_TOOLS_FEATURE,
     TOOLS_FEATURE,
-    HttpModel,
     RequestBody,
     StreamReader,
     arguments_of,
@@ -23,11 +22,12 @@ from memservice_http.chat import (
 )
 from memservice_http.features import OptionalFeature
 from memservice_openai.options import (
-    EFFORTS,
     SAME_NAME,
-    cache_options,
-    is_official,
+    OpenAiProtocol,
+    effort_of,
     is_strict,
+    sent,
+    tool_choice,
 )
 from memservice_openai.responses_items import items_of, parts_of, text_of
 from memservice_openai.responses_stream import ResponsesReader
@@ -44,7 +44,7 @@ _REASONING_FIELDS = ("type", "id", "summary", "encrypted_content")
 """Of a reasoning item, what the API accepts again."""
 
 
-class ResponsesModel(HttpModel):
+class ResponsesModel(OpenAiProtocol):
     parts = (
         SCHEMA_WITH_TOOLS_FEATURE,
         OptionalFeature(
@@ -78,13 +78,7 @@ class ResponsesModel(HttpModel):
         self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
     ) -> RequestBody:
         mode = mode_of(request, lacking)
-        optional = {
-            name: value
-            for name, value in _optional(
-                request, request.cache_key if self._is_official else None
-            ).items()
-            if value is not None and name not in lacking
-        }
+        optional = sent(self._options(request), lacking)
         used = {*optional, mode or ""}
         instructions, turns = _instructions(turns_of(request, mode), mode)
         body: dict[str, Any] = {
@@ -128,12 +122,18 @@ class ResponsesModel(HttpModel):
             body["stream"] = True
         return RequestBody(PATH, body, used=used)
 
-    def documents_schema_with_tools(self, model: str) -> bool:
-        return self._is_official
-
-    @property
-    def _is_official(self) -> bool:
-        return is_official(self.endpoint.url("").host)
+    def _options(self, request: CompletionRequest) -> dict[str, Any]:
+        """The fields that a server may lack, by name."""
+        # The API has no field `stop`; other servers do. If one is set and rejected, the log says
+        # so.
+        effort = effort_of(request)
+        return self.shared_options(request) | {
+            "reasoning": {"effort": effort} if effort else None,
+            "store": False,
+            "tool_choice": tool_choice(request.tool_choice, _function_choice)
+            if request.tools
+            else None,
+        }
 
     def read(self, answer: Any) -> Completion:
         return self.completion(answer, answer["output"], text_of(answer["output"]))
@@ -204,26 +204,8 @@ class ResponsesModel(HttpModel):
         return calls
 
 
-def _optional(request: CompletionRequest, cache_key: str | None) -> dict[str, Any]:
-    """What a server may not support, by the name of its feature and field."""
-    options = request.options
-    effort = options.get("thinking_effort")
-    return {
-        **{name: options.get(name) for name in SAME_NAME},
-        "temperature": request.temperature,
-        # The API has no such field; other servers do. If one is set and rejected, the log says so.
-        "stop": list(options.get("stop_sequences") or ()) or None,
-        "reasoning": {"effort": EFFORTS.get(effort, effort)} if effort else None,
-        "store": False,
-        "tool_choice": _choice(request.tool_choice) if request.tools else None,
-        **cache_options(options.get("cache_policy") or {}, cache_key),
-    }
-
-
-def _choice(name: str | None) -> Any:
-    if name in (None, "auto", "none", "required"):
-        return name
-    return "required" if name == "any" else {"type": "function", "name": name}
+def _function_choice(name: str) -> dict[str, Any]:
+    return {"type": "function", "name": name}
 
 
 def _instructions(turns: Sequence[Turn], mode: str | None) -> tuple[str, Sequence[Turn]]:
