@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
 
-from flask import Blueprint, Response, request
-from flask.typing import ResponseReturnValue
+from flask import Response, request
 
-from memservice.domain.errors import Unauthorised
-from memservice.services.members import tokens
 from memservice.services.members.sign_ins import SignedIn
 from memservice.services.members.visitors import Browser
 from memservice.settings import Settings
@@ -28,8 +22,6 @@ BROWSER_SECONDS = 400 * 24 * 3600
 """The longest time for which browsers keep a cookie."""
 OVER_TLS = "__Host-"
 """Before the name of a cookie that only this host can set, over TLS only (RFC 6265bis)."""
-
-Handler = TypeVar("Handler", bound=Callable[..., ResponseReturnValue])
 
 
 def is_secure() -> bool:
@@ -104,40 +96,3 @@ def ip_of(text: str) -> str | None:
         return str(ipaddress.ip_address(host))
     except ValueError:
         return None
-
-
-class PublicRoutes:
-    """Routes of pages that need no visitor. One that takes a form runs only if the form carries the
-    token of the cookie that this browser got with it: no other page can sign a browser in."""
-
-    def __init__(self, form_secret: Callable[[], str]) -> None:
-        self._form_secret = form_secret
-        self._views: list[tuple[str, str, Callable[..., ResponseReturnValue]]] = []
-
-    def get(self, rule: str) -> Callable[[Handler], Handler]:
-        return self._route("GET", rule)
-
-    def post(self, rule: str) -> Callable[[Handler], Handler]:
-        return self._route("POST", rule)
-
-    def _route(self, method: str, rule: str) -> Callable[[Handler], Handler]:
-        def declare(view: Handler) -> Handler:
-            @wraps(view)
-            def guarded(**path: Any) -> ResponseReturnValue:
-                if method == "POST":
-                    self._check()
-                return view(**path)
-
-            self._views.append((method, rule, guarded))
-            return view
-
-        return declare
-
-    def _check(self) -> None:
-        expected = tokens.csrf_token(self._form_secret())
-        if not tokens.is_same(expected, request.form.get(CSRF_FIELD, "")):
-            raise Unauthorised(STALE_FORM)
-
-    def add_to(self, blueprint: Blueprint) -> None:
-        for method, rule, view in self._views:
-            blueprint.add_url_rule(rule, view.__name__, view, methods=[method])

@@ -12,17 +12,17 @@ from memservice.spi import web
 from memservice_console import rendering
 from memservice_console.forms import WHOLE, Form
 from memservice_console.rendering import redirect
+from memservice_console.routes import PublicRoutes
 from memservice_console.sign_in import (
     BROWSER_COOKIE,
     SESSION_COOKIE,
-    PublicRoutes,
     browser,
     cookie_of,
     keep,
 )
 from memservice_console.visitors import form_secret
 
-routes = PublicRoutes(form_secret)
+routes = PublicRoutes()
 
 
 @routes.get("/console/sign-in")
