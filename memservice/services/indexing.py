@@ -174,17 +174,29 @@ def index_conclusions(
     if not conclusions:
         return []
     add_conclusion_texts(rt, tx, workspace_key, conclusions)
-    if vectors is None or not rt.vectors_transactional:
-        return embed_later(
-            rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like
-        )
-    space = writing_space(rt, tx, workspace_key, CONCLUSION)
-    if space is None or any(len(vector) != space.dimension for vector in vectors):
-        return embed_later(
-            rt, CONCLUSION, workspace_key, [conclusion.key for conclusion in conclusions], like
-        )
+    space = _inline_space(rt, tx, workspace_key, CONCLUSION, vectors)
+    if space is None or vectors is None:
+        keys = [conclusion.key for conclusion in conclusions]
+        return embed_later(rt, CONCLUSION, workspace_key, keys, like)
     rt.vectors.upsert(tx, space, conclusion_vectors(conclusions, vectors))
     return []
+
+
+def _inline_space(
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    kind: Kind,
+    vectors: Sequence[Vector] | None,
+) -> Space | None:
+    """The space that the vectors are stored in, in this transaction; None if a task has to embed
+    the rows later."""
+    if vectors is None or not rt.vectors_transactional:
+        return None
+    space = writing_space(rt, tx, workspace_key, kind)
+    if space is None or any(len(vector) != space.dimension for vector in vectors):
+        return None
+    return space
 
 
 def conclusion_vectors(
@@ -241,12 +253,8 @@ def index_documents(
         for document in documents
     ]
     rt.storage.text.add(tx, DOCUMENT, workspace_key, rows)
-    space = (
-        writing_space(rt, tx, workspace_key, DOCUMENT)
-        if vectors is not None and rt.vectors_transactional
-        else None
-    )
-    if vectors is None or space is None:
+    space = _inline_space(rt, tx, workspace_key, DOCUMENT, vectors)
+    if space is None or vectors is None:
         return embed_later(rt, DOCUMENT, workspace_key, [document.key for document in documents])
     rt.vectors.upsert(tx, space, document_vectors(documents, vectors))
     return []

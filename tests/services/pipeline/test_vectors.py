@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from memservice.domain.records import Space
-from memservice.services import conclusions
+from memservice.domain.records import Document, Space
+from memservice.services import conclusions, indexing
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.tasks import kinds, outbox
 from memservice.spi.capabilities import Capability
@@ -197,3 +198,26 @@ def test_a_space_of_an_embedder_that_this_process_cannot_open_is_not_written_to(
     assert len(conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, "tea", 1, filters=pair)) == 1, (
         "text answers all the same"
     )
+
+
+def test_document_vectors_of_another_dimension_are_left_to_a_task(
+    open_pipeline: OpenPipeline,
+) -> None:
+    """An embedder may change its dimension and keep its name."""
+    pipeline = open_pipeline(LengthEmbedder(), EMBEDDER="lengths")
+    pipeline.say("s", ("alice", "I like tea."))
+    key = pipeline.tasks()[0].workspace_key or 0
+    document = Document(
+        key=1,
+        uid="d",
+        workspace_key=key,
+        owner_key=1,
+        collection_key=1,
+        content="tea",
+        created_at=pipeline.clock(),
+    )
+    vector = np.ones(pipeline.rt.embedder.dimension + 1, np.float32)
+    (task,) = pipeline.rt.storage.write(
+        lambda tx: indexing.index_documents(pipeline.rt, tx, key, [document], [vector])
+    )
+    assert (task.kind, task.payload["keys"]) == (kinds.EMBED, [1])
