@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from flask import Response, current_app, request
@@ -47,6 +47,18 @@ def respond_stream(ask: Callable[[], T], stream: Callable[[T], Response]) -> Res
         raise
     response.call_on_close(release_slot)
     return response
+
+
+def respond_file(ask: Callable[[], Iterator[bytes]], name: str, mimetype: str) -> Response:
+    """A download with this file name, sent piece by piece. Closing it releases its slot."""
+
+    def download(pieces: Iterator[bytes]) -> Response:
+        response = Response(pieces, mimetype=mimetype)
+        response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return respond_stream(ask, download)
 
 
 def caller_connected() -> Callable[[], bool]:

@@ -89,6 +89,8 @@ class Operation:
     page that is not permitted."""
     stream: bool = False
     """The response can also be a stream of events."""
+    file: str | None = None
+    """The response is a file of this media type."""
     key_optional: bool = False
     """The document declares the key as optional, for compatibility. It is required nevertheless."""
     strict: bool = False
@@ -272,6 +274,8 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
             answer["content"] = {"application/json": {"schema": shape}}
         if operation.stream:
             answer["content"]["text/event-stream"] = {}
+        if operation.file is not None:
+            answer["content"] = {operation.file: {"schema": {"type": "string"}}}
         if operation.null:
             answer["content"] = {"application/json": {"schema": {}}}
         described["responses"][str(status)] = answer

@@ -20,6 +20,8 @@ SECTIONS: Mapping[str, frozenset[str]] = {
     ),
     "dream": frozenset({"enabled", "custom_instructions"}),
     "dialectic": frozenset({"custom_instructions"}),
+    "retention": frozenset({"messages_days", "conclusions_days"}),
+    "self_service": frozenset({"enabled"}),
 }
 """The sections and their keys. The top-level text `custom_instructions` applies to every
 component."""
@@ -64,6 +66,38 @@ def merge(stored: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     """`stored` with `changes`: a section replaces the whole stored one; null and absent sections
     change nothing."""
     return {**stored, **clean(changes)}
+
+
+MAX_RETENTION_DAYS = 36_500
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """After how many days messages and conclusions are erased; None: never."""
+
+    messages_days: int | None = None
+    conclusions_days: int | None = None
+
+
+def retention(*layers: Mapping[str, Any] | None) -> Retention:
+    """The effective retention; `layers` go from the strongest (session) to the weakest
+    (workspace)."""
+
+    def days(key: str) -> int | None:
+        for layer in layers:
+            section = (layer or {}).get("retention")
+            value = section.get(key) if isinstance(section, Mapping) else None
+            # Other generations store sections that they do not know without a check.
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return min(value, MAX_RETENTION_DAYS)
+        return None
+
+    return Retention(days("messages_days"), days("conclusions_days"))
+
+
+def allows_self_service(workspace_configuration: Mapping[str, Any]) -> bool:
+    """Whether a peer's own key may export and erase that peer."""
+    return _enabled(workspace_configuration, "self_service") is True
 
 
 def texts(configuration: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

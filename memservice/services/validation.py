@@ -67,7 +67,11 @@ def settings_of(
     if value is None:
         return None
     stored = configuration.clean(strip_nul(dict(value)))
-    problems = [*_summary_problems(stored, argument), *_instruction_problems(rt, stored, argument)]
+    problems = [
+        *_summary_problems(stored, argument),
+        *_retention_problems(stored, argument),
+        *_instruction_problems(rt, stored, argument),
+    ]
     if problems:
         raise InvalidInput(*problems)
     return stored
@@ -95,13 +99,36 @@ def _summary_problems(stored: Mapping[str, Any], argument: Argument) -> list[Pro
     return []
 
 
-def _number_problem(value: int | None, minimum: int, argument: Argument) -> Problem | None:
-    if value is None or minimum <= value <= INT_MAX:
+def _retention_problems(stored: Mapping[str, Any], argument: Argument) -> list[Problem]:
+    section = stored.get("retention")
+    if section is None:
+        return []
+    if not isinstance(section, Mapping):
+        return [Problem((*argument, "retention"), "Input should be a valid dictionary")]
+    at = (*argument, "retention")
+    return [
+        problem
+        for name, value in section.items()
+        if (problem := _days_problem(value, (*at, name))) is not None
+    ]
+
+
+def _days_problem(value: object, argument: Argument) -> Problem | None:
+    # The schemas of older generations do not know this section.
+    if not isinstance(value, int) or isinstance(value, bool):
+        return Problem(argument, "Input should be a valid integer", "int_type")
+    return _number_problem(value, 1, argument, configuration.MAX_RETENTION_DAYS)
+
+
+def _number_problem(
+    value: int | None, minimum: int, argument: Argument, maximum: int = INT_MAX
+) -> Problem | None:
+    if value is None or minimum <= value <= maximum:
         return None
     if value < minimum:
         message = f"Input should be greater than or equal to {minimum}"
         return Problem(argument, message, "greater_than_equal")
-    return Problem(argument, f"Input should be less than or equal to {INT_MAX}", "less_than_equal")
+    return Problem(argument, f"Input should be less than or equal to {maximum}", "less_than_equal")
 
 
 def _instruction_problems(

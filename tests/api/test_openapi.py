@@ -30,6 +30,7 @@ ADDED_OPERATIONS = {
     f"POST {W}/dreams/{{dream_id}}/undo",
     f"POST {W}/conclusions/{{conclusion_id}}/restore",
     f"GET {W}/erasures",
+    f"GET {W}/peers/{{peer_id}}/export",
     f"GET {W}/erasures/{{erasure_id}}",
     "GET /v3/erasures",
     "GET /v3/erasures/{erasure_id}",
@@ -63,6 +64,8 @@ ADDED = [
     r".*/chat answer 200\.evidence",
     r".* body\.configuration\.(custom_instructions|dialectic)",
     r".* body\.configuration\.(peer_card|summary|dream)\.custom_instructions",
+    # Old data can be erased, and peers may erase themselves.
+    r".* body\.configuration\.(retention|self_service).*",
     # Nothing was said about it.
     r"GET /health answer 200\.status",
     r"DELETE .* answer 202\.message",

@@ -146,7 +146,7 @@ class Story:
         )
         told = self.told[method, rule.rule.replace("<", "{").replace(">", "}")]
         told.statuses.add(answer.status_code)
-        found = answer.get_json() if answer.data else None
+        found = answer.get_json() if answer.is_json else None
         told.bodies.append((answer.status_code, found))
         return found
 
@@ -263,6 +263,7 @@ class Story:
             assert self.do("POST", f"…{path}/search", {"query": "tea"})
         self.do("POST", "…/peers/alice/representation", {})
         self.do("GET", "…/peers/alice/card")
+        self.do("GET", "…/peers/alice/export")
         self.do("GET", "…/peers/alice/context")
         self.do("GET", "…/sessions/talk/context?peer_target=alice")
         self.do("GET", "…/sessions/talk/summaries")

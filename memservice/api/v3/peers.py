@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from flask import Response
+
+from memservice.api.answering import respond_file
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
@@ -22,6 +25,7 @@ from memservice.api.v3.schemas.queries import (
 from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Message, Peer, Session
 from memservice.services import cards, peers
+from memservice.services.erasure import person
 from memservice.services.paging import Page
 from memservice.services.retrieval import context, representation, search
 from memservice.services.retrieval.context import PeerContext
@@ -33,6 +37,7 @@ routes = Routes("peers", "Peers are the participants of sessions: people and age
 _PEERS = "/v3/workspaces/<workspace_id>/peers"
 _PEER = _PEERS + "/<peer_id>"
 _OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
+NDJSON = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,4 +236,19 @@ def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message
         workspace_id,
         SearchOptions(body["query"], body["limit"], body["filters"]),
         peer_id=peer_id,
+    )
+
+
+@routes.operation("GET", _PEER + "/export", access=_OWN, file=NDJSON)
+def export_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
+    """Get everything that is stored of a peer and about it, as one file
+
+    JSON lines: the peer, its memberships, messages, cards, conclusions, documents and keys, without
+    what others said. The peer's own key may do this if the workspace's configuration has
+    `self_service.enabled`.
+    """
+    return respond_file(
+        lambda: person.export(call.rt, call.principal, workspace_id, peer_id),
+        f"{peer_id}.ndjson",  # ids are letters, digits, dashes and underscores
+        NDJSON,
     )

@@ -25,6 +25,10 @@ OWN_PEER_ONLY = "A key of a peer creates a session with that peer alone: name no
 PEER_SESSION_PREFIX = "__peer_"
 """Sessions with this prefix hold messages that a peer stored outside any conversation
 (`services.v2.peer_messages`)."""
+NO_SELF_SERVICE = (
+    "This workspace does not let a peer's key export or erase its peer: set `self_service` in its "
+    "configuration"
+)
 NOT_PERMITTED = "Your role does not permit this: it needs the permission to {needs}{everywhere}"
 OTHER_WORKSPACE = "Your account is limited to other workspaces"
 BARE_WORKSPACE = (
@@ -221,6 +225,12 @@ def require_bare_workspace(principal: Principal, metadata: object, configuration
     the workspace."""
     if (principal.is_peer or principal.is_session) and (metadata or configuration):
         raise Unauthorised(BARE_WORKSPACE)
+
+
+def require_self_service(principal: Principal, allowed: bool) -> None:
+    """What a peer's own key may do only where its workspace allows it."""
+    if principal.is_peer and not allowed:
+        raise Unauthorised(NO_SELF_SERVICE)
 
 
 def require_own_peer(principal: Principal, peer_id: str) -> None:

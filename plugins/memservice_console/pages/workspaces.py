@@ -31,11 +31,27 @@ SWITCHES = (
     ("peer_card", "create", "Keep peer cards up to date"),
     ("summary", "enabled", "Write summaries"),
     ("dream", "enabled", "Consolidate in dreams"),
+    ("self_service", "enabled", "Let a peer's own key export and erase that peer"),
 )
+_LOWEST = configuration.MIN_MESSAGES
+_DAYS = (1, configuration.MAX_RETENTION_DAYS)
 NUMBERS = (
-    ("summary", "messages_per_short_summary", "Messages per short summary"),
-    ("summary", "messages_per_long_summary", "Messages per long summary"),
+    (
+        "summary",
+        "messages_per_short_summary",
+        "Messages per short summary",
+        (_LOWEST["messages_per_short_summary"], INT_MAX),
+    ),
+    (
+        "summary",
+        "messages_per_long_summary",
+        "Messages per long summary",
+        (_LOWEST["messages_per_long_summary"], INT_MAX),
+    ),
+    ("retention", "messages_days", "Erase messages after days (empty: never)", _DAYS),
+    ("retention", "conclusions_days", "Erase conclusions after days (empty: never)", _DAYS),
 )
+"""Section, key, label, and the smallest and greatest number."""
 TEXTS = (
     ("reasoning", "Instructions for deriving"),
     ("peer_card", "Instructions for peer cards"),
@@ -97,7 +113,7 @@ def _show(
         settings=settings or Form(_typed(overview.workspace.configuration)),
         deleting=deleting or Form(),
         switches=SWITCHES,
-        numbers=[(*number, configuration.MIN_MESSAGES[number[1]]) for number in NUMBERS],
+        numbers=NUMBERS,
         texts=TEXTS,
     )
 
@@ -157,8 +173,8 @@ def _configuration(form: Form) -> dict[str, Any]:
     for section, key, _ in SWITCHES:
         if form[f"{section}.{key}"] in ("true", "false"):
             given[section][key] = form[f"{section}.{key}"] == "true"
-    for section, key, _ in NUMBERS:
-        value = form.integer(f"{section}.{key}", configuration.MIN_MESSAGES[key], INT_MAX)
+    for section, key, _, bounds in NUMBERS:
+        value = form.integer(f"{section}.{key}", *bounds)
         if value is not None:
             given[section][key] = value
     for section, _ in TEXTS:

@@ -9,7 +9,7 @@ from marshmallow import INCLUDE, pre_load
 from memservice.api.fields import Boolean, Integer, Nested, String
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
-from memservice.domain.configuration import MIN_MESSAGES
+from memservice.domain.configuration import MAX_RETENTION_DAYS, MIN_MESSAGES
 from memservice.domain.values import strip_nul
 
 
@@ -44,12 +44,27 @@ class DialecticConfiguration(BaseSchema):
     custom_instructions = String(allow_none=True)
 
 
+class RetentionConfiguration(BaseSchema):
+    """Messages and conclusions that are older are erased; null: never."""
+
+    messages_days = Integer(allow_none=True, validate=Range(1, MAX_RETENTION_DAYS))
+    conclusions_days = Integer(allow_none=True, validate=Range(1, MAX_RETENTION_DAYS))
+
+
+class SelfServiceConfiguration(BaseSchema):
+    enabled = Boolean(
+        allow_none=True,
+        metadata={"description": "Whether a peer's own key may export and erase that peer"},
+    )
+
+
 class _Sections(BaseSchema):
     reasoning = Nested(ReasoningConfiguration, allow_none=True)
     peer_card = Nested(PeerCardConfiguration, allow_none=True)
     summary = Nested(SummaryConfiguration, allow_none=True)
     dream = Nested(DreamConfiguration, allow_none=True)
     dialectic = Nested(DialecticConfiguration, allow_none=True)
+    retention = Nested(RetentionConfiguration, allow_none=True)
     custom_instructions = String(allow_none=True)
 
     class Meta:
@@ -62,7 +77,9 @@ class _Sections(BaseSchema):
 
 
 class WorkspaceConfiguration(_Sections):
-    """Five known sections, a text for all of them, and any other top-level key."""
+    """Seven known sections, a text for all of them, and any other top-level key."""
+
+    self_service = Nested(SelfServiceConfiguration, allow_none=True)
 
 
 class SessionConfiguration(_Sections):
