@@ -1,4 +1,4 @@
-"""Corrections of conclusions by a person."""
+"""Corrections of conclusions by a person or an assistant."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from memservice.domain.errors import InvalidInput, Refused
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion
 from memservice.domain.sizes import MAX_CONCLUSION
+from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import conclusions, dream_changes, indexing, validation, write_hooks
 from memservice.services.auth import policy
@@ -17,6 +18,8 @@ from memservice.spi.storage import Transaction
 REASON = "corrected by hand"
 """The reason of the supersession (`internal["superseded"]`)."""
 ARGUMENT = ("content",)
+MAX_REASON = 500
+"""Characters of the reason for taking a conclusion back."""
 REASONER = "api"
 """The same as for conclusions that a caller stores."""
 
@@ -64,3 +67,26 @@ def correct(
         return stored
 
     return rt.storage.write(store)
+
+
+def take_back(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, reason: str
+) -> Conclusion:
+    """Supersede a live conclusion without a successor. It is no longer used, and
+    `dream_changes.restore` makes it live again. Returns it as it was. Raises `NotFound` and
+    `InvalidInput`."""
+    policy.require(principal, workspace_id)
+    validation.require_length(reason, MAX_REASON, ("reason",))
+    text = strip_nul(reason).strip()
+    if not text:
+        raise InvalidInput.at("reason", message="Say why it is taken back")
+    old = conclusions.get(rt, principal, workspace_id, uid)
+
+    def store(tx: Transaction) -> None:
+        step = dream_changes.Supersession(old, None, text)
+        if not dream_changes.supersede(rt, tx, old.workspace_key, [step]):
+            raise conclusions.missing(workspace_id, uid)
+        dream_changes.discard_citing(tx, [old])
+
+    rt.storage.write(store)
+    return old
