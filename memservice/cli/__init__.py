@@ -22,6 +22,7 @@ from memservice.cli.options import State
 from memservice.cli.plugins import plugins
 from memservice.cli.reembed import reembed
 from memservice.cli.serve import serve
+from memservice.cli.stores import CommandState
 from memservice.cli.transfer import (
     copy_command,
     export_command,
@@ -105,7 +106,7 @@ class Commands(click.Group):
 @click.pass_context
 def cli(context: click.Context, config_file: Path | None) -> None:
     """Long-term memory for software agents, self-hosted."""
-    context.obj = State(config_file)
+    context.obj = CommandState(config_file)
 
 
 for command in (

@@ -13,6 +13,17 @@ from memservice.services import store_compatibility
 from memservice.spi.capabilities import Capability
 
 
+class CommandState(State):
+    """What commands get with `click.pass_obj`, those of plugins too."""
+
+    @contextmanager
+    def open_store(self, role: Role = "command") -> Iterator[Runtime]:
+        """A runtime on the configured store, upgraded to the schema of this release, until the end
+        of the context. Raises `ConfigurationError`."""
+        with prepared(self, role) as runtime:
+            yield runtime
+
+
 @contextmanager
 def opened(state: State, role: Role = "command") -> Iterator[Runtime]:
     """A runtime on the configured store, which wakes workers like the server. Raises
@@ -48,9 +59,9 @@ def schema_of(runtime: Runtime) -> str | None:
 
 
 @contextmanager
-def prepared(state: State) -> Iterator[Runtime]:
+def prepared(state: State, role: Role = "command") -> Iterator[Runtime]:
     """`opened`, after an upgrade to the schema of this release."""
-    with opened(state) as runtime:
+    with opened(state, role) as runtime:
         runtime.storage.migrate()
         store_compatibility.initialise(runtime)
         yield runtime
