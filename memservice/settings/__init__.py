@@ -39,6 +39,7 @@ from memservice.settings.service import (
     Budget,
     Console,
     Db,
+    Mcp,
     Metrics,
     PluginSwitches,
     Retention,
@@ -84,6 +85,7 @@ class Settings:
     auth: Auth = section(Auth(), "AUTH_")
     api: Api = section(Api(), "API_")
     console: Console = section(Console(), "CONSOLE_")
+    mcp: Mcp = section(Mcp(), "MCP_")
     llm: Llm = section(Llm(), "LLM_")
     embedding: Embedding = section(Embedding(), "EMBEDDING_")
     deriver: Deriver = section(Deriver(), "DERIVER_")

@@ -232,6 +232,30 @@ class Console(Group):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Mcp(Group):
+    """MCP, the Model Context Protocol: memory as tools of assistants, at `/mcp` and by
+    `memservice mcp`. Needs the extra `mcp`."""
+
+    enabled: bool = setting(True, "serve `/mcp`")
+    tools: str = setting(
+        "default",
+        "`default`: a small set of tools; `all`: also one for each operation of the API",
+        choices=("default", "all"),
+    )
+    workspace: str = setting(
+        "default",
+        "the workspace of a client that names none, and neither does its key",
+        secrecy="public",
+    )
+    peer: str = setting(
+        "user",
+        "the peer that tools are about, if neither their arguments nor the client nor its key name "
+        "one",
+        secrecy="public",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Worker(Group):
     """Background work, wherever it runs."""
 

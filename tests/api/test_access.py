@@ -127,7 +127,7 @@ def test_declared_access_names_path_parameters() -> None:
 
 def test_every_served_route_declares_its_access() -> None:
     # The console declares its routes itself, see tests/api/test_console.py.
-    app = create_app(load_settings(environ={"CONSOLE_ENABLED": "false"}))
+    app = create_app(load_settings(environ={"CONSOLE_ENABLED": "false", "MCP_ENABLED": "false"}))
     declared = {
         (operation.method, operation.rule.rstrip("/")) for operation, _ in walk(generations.GROUPS)
     }

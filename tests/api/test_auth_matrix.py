@@ -76,8 +76,8 @@ _W, _P, _S = (
     "/v3/workspaces/acme/sessions/room",
 )
 
-WITHOUT_CONSOLE = {"CONSOLE_ENABLED": "false"}
-"""The console's routes have a matrix of their own."""
+ONLY_THE_API = {"CONSOLE_ENABLED": "false", "MCP_ENABLED": "false"}
+"""The console's routes and the tools of MCP have matrices of their own."""
 
 TABLE = {
     "GET /health": Row("/health", ANYBODY),
@@ -212,7 +212,7 @@ ONE_OF_EACH = {
 
 @cache
 def served() -> frozenset[str]:
-    app = create_app(load_settings(environ=WITHOUT_CONSOLE))
+    app = create_app(load_settings(environ=ONLY_THE_API))
     return frozenset(
         f"{method} {rule.rule}".replace("/v3/workspaces/<workspace_id>", "…")
         for rule in app.url_map.iter_rules()
@@ -231,7 +231,7 @@ def test_the_table_has_every_route() -> None:
 
 
 def test_paths_of_the_table_are_the_routes() -> None:
-    app = create_app(load_settings(environ=WITHOUT_CONSOLE))
+    app = create_app(load_settings(environ=ONLY_THE_API))
     adapter = app.url_map.bind("localhost")
     for name in served():
         method, rule = name.replace("…", "/v3/workspaces/<workspace_id>").split(" ")

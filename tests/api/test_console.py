@@ -11,11 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import click
 import pytest
 
 import memservice_console
-from memservice.cli import cli
 from memservice.cli.operator import OPERATOR
 from memservice.domain.errors import Busy
 from memservice.domain.filters.ast import TRUE, Condition
@@ -28,6 +26,7 @@ from memservice.services.members.visitors import Browser, visitor_of
 from memservice.services.tasks import jobs
 from memservice.spi import web
 from memservice.spi.rows import Rows
+from memservice_console.pages import home
 from memservice_console.sign_in import SESSION_COOKIE
 from support.api.console_site import ADMIN, KEYS, Page, Site, opened
 from support.browser import checks
@@ -196,9 +195,21 @@ def test_home_shows_health_with_advice_and_how_to_connect(filled_site: Site) -> 
     assert "YOUR_KEY" not in page.text
 
 
-def test_home_shows_how_to_connect_mcp_only_if_there_is_such_a_command(filled_site: Site) -> None:
-    commands = cli.list_commands(click.Context(cli))
-    assert ("mcp" in filled_site.page("/console").text.lower()) == ("mcp" in commands)
+def test_home_shows_how_to_connect_an_assistant(filled_site: Site) -> None:
+    page = filled_site.page("/console")
+    assert "claude mcp add --transport http memory http://localhost/mcp" in page.text
+    assert filled_site.client.post("/mcp").status_code not in (404, 405)
+
+
+def test_home_shows_no_way_to_connect_an_assistant_if_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, MCP_ENABLED="false") as site:
+        assert "claude mcp" not in site.page("/console").text
+    with opened(tmp_path) as site:
+        assert "claude mcp" in site.page("/console").text
+        monkeypatch.setattr(home, "find_spec", lambda name: None)
+        assert "claude mcp" not in site.page("/console").text
 
 
 def test_home_shows_messages_per_day(filled_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

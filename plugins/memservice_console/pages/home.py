@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
+from importlib.util import find_spec
 
-from flask import Response, request
+from flask import Response, current_app, request
 
 from memservice.operations import doctor
 from memservice.runtime import Runtime
@@ -26,7 +27,14 @@ def home() -> Response:
     state = doctor.overall(checks)
     if state == doctor.BROKEN:
         return render(
-            "home.html", checks=checks, state=state, parts=(), backlog=None, days=None, url=_url()
+            "home.html",
+            checks=checks,
+            state=state,
+            parts=(),
+            backlog=None,
+            days=None,
+            url=_url(),
+            has_mcp=_has_mcp(),
         )
     rt: Runtime = web.runtime()
     return render(
@@ -37,7 +45,13 @@ def home() -> Response:
         backlog=jobs.backlog(rt, visitor().principal),
         days=message_days.per_day(rt, visitor().principal),
         url=_url(),
+        has_mcp=_has_mcp(),
     )
+
+
+def _has_mcp() -> bool:
+    """Whether assistants can connect: the route is served, and its SDK is installed."""
+    return "mcp" in current_app.blueprints and find_spec("mcp") is not None
 
 
 def _parts(rt: Runtime) -> list[tuple[str, str]]:

@@ -42,10 +42,10 @@ ALLOWED: dict[str, set[str]] = {
 `api, cli → operations → worker → pipeline → services → reasoning → spi → domain`."""
 
 SHELF_MAY_USE = FOUNDATION | {"hookspecs"}
-CONSOLE = "memservice_console"
-CONSOLE_MAY_USE = SHELF_MAY_USE | {"services", "operations", "runtime", "settings", "__init__"}
-"""The console is a client of the services, as the API is: it comes with the release that it calls,
-and opens no storage itself."""
+CLIENTS = {"memservice_console", "memservice_mcp"}
+CLIENTS_MAY_USE = SHELF_MAY_USE | {"services", "operations", "runtime", "settings", "__init__"}
+"""They are clients of the services, as the API is: they come with the release that they call, and
+open no storage themselves."""
 SHARED_LIBRARIES = {"memservice_sql", "memservice_http"}
 
 ROOMS = {
@@ -212,7 +212,7 @@ def test_shelves_import_only_the_seams(root: Path, shelf: str) -> None:
     wrong = []
     for file, tree in modules(root / shelf):
         own = file.relative_to(root / shelf).parts[0]
-        allowed = CONSOLE_MAY_USE if own == CONSOLE else SHELF_MAY_USE
+        allowed = CLIENTS_MAY_USE if own in CLIENTS else SHELF_MAY_USE
         for line, name in imports(tree):
             top = name.partition(".")[0]
             if top == "memservice" and room(name) not in allowed:

@@ -127,7 +127,7 @@ def requirements(root: Path, *extras: str) -> set[str]:
     return {name.lower().replace("_", "-") for name in names} - {"memservice"}
 
 
-SHELVES_NEED = ("uploads", "minilm", "postgres", "qdrant")
+SHELVES_NEED = ("uploads", "minilm", "postgres", "qdrant", "mcp")
 """Extras of what lies on the shelves."""
 ELSEWHERE = re.compile(r"tests/(support/clients/\w+_(client|core)|contracts/thirdparty)/")
 """Files that run in environments of their own."""

@@ -590,12 +590,12 @@ def test_secrets_are_masked_in_errors(tmp_path: Path) -> None:
 PUBLIC_TEXTS = {
     "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host",
     "key_version",
-    "mode", "model", "small_model", "large_model", "namespace", "only",
+    "mode", "model", "peer", "small_model", "large_model", "namespace", "only",
     "proxies",
     "prices",
     "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
     "timezone", "type",
-    "v1_deprecated_since", "v2_deprecated_since", "workspaces", "allow_networks",
+    "v1_deprecated_since", "v2_deprecated_since", "workspace", "workspaces", "allow_networks",
 }  # fmt: skip
 """Settings of any text that are shown. Add one only if no secret belongs there."""
 

@@ -1,0 +1,205 @@
+"""Every tool of `/mcp` with every kind of key. What is expected is written out here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from api.test_auth_matrix import HEADERS, IN_A_SESSION, KEYS, OF_THE_WORKSPACE, M, P, W
+from memservice.services.auth import policy
+from memservice.spi.schema import TABLES
+from support.api.auth_client import AuthClient, PopulatedIds, populate, signed
+from support.api.mcp_client import McpClient
+
+OF_A_SESSION = {name for name in IN_A_SESSION if name not in W}
+"""Keys of a session of the workspace, of this one or another: they use their own session."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A call that an admin may make, and with which other keys it may be made."""
+
+    tool: str
+    allowed: set[str]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+IN_ROOM = {"session": "room"}
+TABLE = {
+    "remember": Row("remember", P | OF_A_SESSION, {"text": "Alice likes tea."}),
+    "remember in a session": Row(
+        "remember", (W | M) - {"own peer", "member"}, {"text": "Alice likes tea.", **IN_ROOM}
+    ),
+    "recall": Row("recall", P | OF_A_SESSION, {"query": "Ulm"}),
+    "recall in a session": Row("recall", (P | M) - {"member"}, {"query": "Ulm", **IN_ROOM}),
+    "ask": Row("ask", P, {"question": "Where does Alice live?"}),
+    "get_context": Row("get_context", P | OF_A_SESSION),
+    "get_context of a session": Row("get_context", (P | M) - {"member"}, IN_ROOM),
+    "get_context of a session, about itself": Row(
+        "get_context", (W | M) - {"own peer"}, {**IN_ROOM, "about": "bob"}
+    ),
+    "about": Row("about", P),
+    "list_peers": Row("list_peers", W | OF_A_SESSION),
+    "list_sessions": Row("list_sessions", P),
+    "forget": Row("forget", W, {"id": "{conclusion}", "reason": "It is wrong."}),
+    "status": Row("status", OF_THE_WORKSPACE),
+}
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[tuple[AuthClient, PopulatedIds]]:
+    auth_client = AuthClient.open()
+    yield auth_client, populate(auth_client)
+    auth_client.close()
+
+
+def contents(auth_client: AuthClient) -> list[Any]:
+    with auth_client.runtime.storage.read() as tx:
+        return [tx.rows.page(spec.record) for spec in TABLES]
+
+
+def client_of(auth_client: AuthClient, key: str, path: str = "/mcp/acme/alice") -> McpClient:
+    return McpClient(auth_client.client, path, signed(KEYS[key]))
+
+
+def arguments_of(row: Row, ids: PopulatedIds) -> dict[str, Any]:
+    return {
+        name: value.format(conclusion=ids.conclusion) if isinstance(value, str) else value
+        for name, value in row.arguments.items()
+    }
+
+
+def test_the_table_has_every_tool(filled: tuple[AuthClient, PopulatedIds]) -> None:
+    auth_client, _ = filled
+    listed = client_of(auth_client, "admin").ask("tools/list")["result"]["tools"]
+    assert {tool["name"] for tool in listed} == {row.tool for row in TABLE.values()}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_allowed_keys_may_call_a_tool(
+    filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
+) -> None:
+    auth_client, ids = filled
+    row = TABLE[name]
+    for key in KEYS.keys() & row.allowed:
+        with subtests.test(key=key), auth_client.undone():
+            client_of(auth_client, key).call(row.tool, **arguments_of(row, ids))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_other_keys_are_refused_and_change_nothing(
+    filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
+) -> None:
+    auth_client, ids = filled
+    row = TABLE[name]
+    before = contents(auth_client)
+    for key in KEYS.keys() - row.allowed:
+        with subtests.test(key=key):
+            refusal = client_of(auth_client, key).refused(row.tool, **arguments_of(row, ids))
+            assert refusal in REFUSALS
+    assert contents(auth_client) == before
+
+
+REFUSALS = {
+    policy.NOT_PERMISSIONED,
+    policy.OTHER_RESOURCE,
+    "session: The key of a peer stores outside of sessions only: leave session out",
+}
+
+
+@pytest.mark.parametrize(
+    ("uri", "allowed"),
+    [("memory://acme/peers/alice/card", P), ("memory://acme/sessions/room", M)],
+)
+def test_resources_need_the_same_keys(
+    filled: tuple[AuthClient, PopulatedIds], uri: str, allowed: set[str], subtests: pytest.Subtests
+) -> None:
+    auth_client, _ = filled
+    for key in KEYS:
+        with subtests.test(key=key):
+            answer = client_of(auth_client, key, "/mcp").ask("resources/read", {"uri": uri})
+            if key in allowed:
+                assert answer["result"]["contents"]
+            else:
+                assert answer["error"]["message"] == policy.NOT_PERMISSIONED
+
+
+@pytest.mark.parametrize("wrong", HEADERS)
+def test_missing_and_invalid_keys_are_refused(
+    filled: tuple[AuthClient, PopulatedIds], wrong: str
+) -> None:
+    auth_client, ids = filled
+    header = HEADERS[wrong]
+    headers = {}
+    if header is not None:
+        headers["Authorization"] = header.format(
+            admin=auth_client.admin, revoked=ids.revoked, revoked_foreign=ids.revoked_foreign
+        )
+    for method in ("initialize", "tools/list", "tools/call"):
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
+        assert McpClient(auth_client.client).post(body, **headers).status_code == 401
+
+
+def test_a_key_names_the_workspace_and_the_peer(filled: tuple[AuthClient, PopulatedIds]) -> None:
+    auth_client, _ = filled
+    for key, workspace, peer in (
+        ("own peer", "acme", "alice"),
+        ("member", "acme", "bob"),
+        ("workspace", "acme", "user"),
+        ("own session", "acme", "user"),
+        ("own session, own peer", "acme", "alice"),
+        ("other workspace", "other", "user"),
+        ("admin", "default", "user"),
+    ):
+        status = client_of(auth_client, key, "/mcp").call("status")
+        assert (status["workspace"], status["peer"]) == (workspace, peer), key
+
+
+def test_a_peers_key_needs_no_names(filled: tuple[AuthClient, PopulatedIds]) -> None:
+    """It stores a message of its peer, outside any conversation."""
+    auth_client, _ = filled
+    with auth_client.undone():
+        alice = client_of(auth_client, "own peer", "/mcp")
+        stored = alice.call("remember", text="I like green tea.")
+        assert stored == {"id": stored["id"], "stored_as": "message", "about": "alice"}
+        found = alice.call("recall", query="green tea")
+        assert [item["id"] for item in found["messages"]] == [stored["id"]]
+        assert alice.call("recall", query="Ulm")["conclusions"][0]["about"] == "alice"
+        assert "Ulm" in alice.call("ask", question="Where do I live?")["answer"]
+        assert alice.call("about")["card"] == ["Lives in Ulm"]
+        assert alice.call("get_context")["peer"] == "alice"
+        assert "room" in [item["id"] for item in alice.call("list_sessions")["sessions"]]
+        assert alice.call("status")["is_worked_in"] is None
+
+
+def test_a_sessions_key_reads_and_writes_its_session_only(
+    filled: tuple[AuthClient, PopulatedIds],
+) -> None:
+    auth_client, _ = filled
+    with auth_client.undone():
+        room, hall = (
+            client_of(auth_client, key, "/mcp") for key in ("own session", "other session")
+        )
+        stored = room.call("remember", text="We meet at noon.", about="bob")
+        assert stored["stored_as"] == "message"
+        found = room.call("recall", query="noon")["messages"][0]
+        assert (found["session"], found["peer"]) == ("room", "bob")
+        assert hall.call("recall", query="noon")["messages"] == []
+        assert [item["content"] for item in room.call("get_context")["messages"]] == [
+            "I live in Ulm.",
+            "We meet at noon.",
+        ]
+        assert hall.call("get_context")["messages"] == []
+        peers = {item["id"] for item in room.call("list_peers")["peers"]}
+        assert peers == {"alice", "bob"}
+
+
+def test_a_former_member_recalls_nothing_that_was_said_later(
+    filled: tuple[AuthClient, PopulatedIds],
+) -> None:
+    auth_client, _ = filled
+    carol = client_of(auth_client, "former member", "/mcp")
+    assert carol.call("recall", query="Ulm") == {"conclusions": [], "messages": []}
