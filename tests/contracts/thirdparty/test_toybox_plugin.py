@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.clients.environments import client_python
+from support.clients.environments import client_python, pip
 from support.clients.server import Server, running
 from support.processes.command import environment
 
@@ -73,13 +73,13 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (Path(site) / "required.pth").write_text(required, encoding="utf-8")
     alone = (
         "--quiet",
-        "--disable-pip-version-check",
+        "--no-compile",
         "--no-deps",
         "--no-build-isolation",
         "--no-index",
     )
     for source in ("memservice-source", "toybox-source"):
-        _run(str(python), "-m", "pip", "install", *alone, str(folder / source))
+        _run(*pip(python), "install", *alone, str(folder / source))
     return made / "bin"
 
 
@@ -114,7 +114,7 @@ def chosen(folder: Path) -> None:
 
 
 def test_its_requirements_are_installed_in_the_environment(scripts: Path) -> None:
-    _run(str(scripts / "python"), "-m", "pip", "check")
+    _run(*pip(scripts / "python"), "check")
     look = (
         "import memservice, memservice_toybox; print(memservice.__file__, "
         "memservice_toybox.__file__)"
