@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ import pytest
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.testing.failpoints import LOG, POINTS, Failpoint, FailpointStorage, announce, chosen
 from memservice_memory.storage import MemoryStorage
+from support.processes import preloaded
 from support.processes.processes import python_path
 
 
@@ -101,43 +99,18 @@ def test_a_process_with_the_plugin_ends_at_its_point(
     uri = f"sqlite:///{tmp_path}/m.db"
     log = tmp_path / "log"
     environ = {
-        "PATH": os.environ["PATH"],
         "PYTHONPATH": python_path(site),
         "DB_CONNECTION_URI": f"failpoint+{uri}",
         POINTS: point,
     }
-    command = [sys.executable, "-c", WRITES]
-    first = subprocess.run(
-        command,
-        env=environ | {LOG: str(log)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    logged = {**environ, LOG: str(log)}
+    first = preloaded.run_python(WRITES, folder=tmp_path, settings=logged)
     assert (first.returncode, first.stdout) == (-signal.SIGKILL, said), first.stderr
     look = (
         "from memservice.compose import open_runtime\nwith open_runtime().storage.read() as view:\n"
     )
     look += " print([name for name in '123' if view.facts.get(name)])"
-    held = subprocess.run(
-        [sys.executable, "-c", look],
-        env=environ,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    held = preloaded.run_python(look, folder=tmp_path, settings=environ)
     assert held.stdout.strip() == str(stored)
-    again = subprocess.run(
-        command,
-        env=environ | {LOG: str(log)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    again = preloaded.run_python(WRITES, folder=tmp_path, settings=logged)
     assert (again.returncode, again.stdout) == (0, "1\n2\n3\n"), again.stderr

@@ -105,7 +105,8 @@ print([row["content"] for row in found.json])
 """
     upgraded = preloaded.run(["db", "upgrade"], written, {**here, "EMBEDDER": "words"})
     assert upgraded.returncode == 0, upgraded.stderr
-    used = run(written, sys.executable, "-c", script, EMBEDDER="words", LOG_LEVEL="error")
+    settings = {**here, "EMBEDDER": "words", "LOG_LEVEL": "error"}
+    used = preloaded.run_python(script, folder=written, settings=settings)
     assert used.stdout.splitlines() == ["Pay with [card] please.", "['man bites dog']"], used.stderr
 
 

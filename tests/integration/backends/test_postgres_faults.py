@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -28,6 +26,7 @@ from memservice.testing.vectors import OURS, row
 from memservice_postgres import committing, vector_schema
 from memservice_postgres.connections import config_of, driver_of, execute_directly
 from memservice_postgres.storage import PostgresStorage
+from support.processes import preloaded
 from support.stores.postgres_server import OwnServer, connect, drop_database, new_database
 from support.stores.postgres_store import empty, migrated, new_store, opened
 from support.stores.postgres_wire import Wire
@@ -359,7 +358,7 @@ MIGRATE = """
 import sys
 from support.stores.postgres_store import opened
 storage = opened(sys.argv[1])
-input()
+sys.stdin.read()
 storage.migrate()
 storage.check()
 storage.write(lambda view: view.rows.put([]))
@@ -367,24 +366,12 @@ storage.close()
 """
 
 
-def test_several_processes_may_migrate_at_once(root: Path) -> None:
+def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
     uri = new_database()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "tests"), *sys.path])}
-    pipe = subprocess.PIPE
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", MIGRATE, uri],
-            stdin=pipe,
-            stderr=pipe,
-            text=True,
-            env=environment,
-        )
-        for _ in range(3)
-    ]
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
+    wait, go = os.pipe()
+    started = [preloaded.start_python(MIGRATE, uri, folder=tmp_path, stdin=wait) for _ in range(3)]
+    os.close(wait)
+    os.close(go)
     errors = [process.communicate(timeout=100)[1] for process in started]
     assert [process.returncode for process in started] == [0] * 3, "\n".join(errors)
     drop_database(uri)

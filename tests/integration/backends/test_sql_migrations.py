@@ -3,6 +3,7 @@ change newer stores."""
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import subprocess
@@ -22,6 +23,7 @@ from memservice_sql.schema_version import HEAD, HISTORY
 from memservice_sql.storage import VERSION_SECONDS
 from memservice_sql.tables import metadata
 from memservice_sqlite import search_schema
+from support.processes import preloaded
 from support.stores.sqlite_store import migrated, opened
 from support.stores.stores import DIALECTS, migrated_on
 
@@ -219,27 +221,20 @@ def test_a_migration_that_fails_leaves_nothing(
 
 def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
     code = f"""
+import sys
 from memservice_sqlite.settings import SqliteSettings
 from memservice_sqlite.storage import open_storage
 storage = open_storage(SqliteSettings().load({{"uri": "sqlite:///{tmp_path}/memory.db"}}))
-input()
+sys.stdin.read()
 storage.migrate()
 storage.check()
 storage.write(lambda view: view.rows.put([]))
 storage.close()
 """
-    pipe = subprocess.PIPE
-    started = [
-        subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stderr=pipe, text=True)
-        for _ in range(4)
-    ]
-    assert all(process.stdin is not None for process in started)
-    outcomes = [
-        process for process in started if process.stdin is not None and process.stdin.write("go\n")
-    ]
-    for process in outcomes:
-        assert process.stdin is not None
-        process.stdin.flush()
+    wait, go = os.pipe()
+    started = [preloaded.start_python(code, folder=tmp_path, stdin=wait) for _ in range(4)]
+    os.close(wait)
+    os.close(go)
     errors = [process.communicate(timeout=60)[1] for process in started]
     assert [process.returncode for process in started] == [0] * 4, "\n".join(errors)
     storage = opened(tmp_path / "memory.db")

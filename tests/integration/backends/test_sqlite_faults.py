@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +20,7 @@ from memservice.testing.storage.base import Dataset, populate, together
 from memservice_sqlite import functions
 from memservice_sqlite.narrowing import connection_of
 from memservice_sqlite.storage import SqliteStorage, file_of
+from support.processes import preloaded
 from support.stores.sqlite_store import migrated, opened
 
 
@@ -146,18 +145,10 @@ except Unavailable as error:
 """
 
 
-def test_a_file_that_cannot_grow_loses_nothing_that_was_acknowledged(
-    path: Path, root: Path
-) -> None:
+def test_a_file_that_cannot_grow_loses_nothing_that_was_acknowledged(path: Path) -> None:
     migrated(path).close()
     limit = 4_000_000
-    done = subprocess.run(
-        [sys.executable, "-c", FILL, str(path), str(limit)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(root / "tests")},
-    )
+    done = preloaded.run_python(FILL, str(path), str(limit), folder=path.parent)
     assert done.returncode == 0, done.stderr
     acknowledged = int(done.stdout.split()[0])
     assert acknowledged > 50
@@ -191,18 +182,11 @@ storage.close()
 """
 
 
-def test_several_processes_write_to_one_session(path: Path, root: Path) -> None:
+def test_several_processes_write_to_one_session(path: Path) -> None:
     storage = migrated(path)
     dataset: Dataset = storage.write(lambda tx: populate(tx, "w"))
-    environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
     started = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), me, "60"],
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for me in "abc"
+        preloaded.start_python(WRITER, str(path), me, "60", folder=path.parent) for me in "abc"
     ]
     errors = [process.communicate(timeout=90)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(errors)
@@ -237,9 +221,7 @@ def test_a_forked_process_opens_its_own_connections(storage: SqliteStorage) -> N
     assert names(storage) == ["parent", "child", "after"]
 
 
-def test_a_process_killed_in_the_middle_of_a_write_leaves_nothing_of_it(
-    path: Path, root: Path
-) -> None:
+def test_a_process_killed_in_the_middle_of_a_write_leaves_nothing_of_it(path: Path) -> None:
     code = """
 import os, signal, sys
 from pathlib import Path
@@ -252,13 +234,7 @@ def die(view):
 storage.write(die)
 """
     storage = migrated(path)
-    environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code, str(path)], timeout=60, env=environment
-        ).returncode
-        == -9
-    )
+    assert preloaded.run_python(code, str(path), folder=path.parent).returncode == -9
     storage.write(note("after"))
     assert names(storage) == ["acknowledged", "after"]
     storage.close()

@@ -4,11 +4,8 @@ one."""
 from __future__ import annotations
 
 import logging
-import os
 import random
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -23,6 +20,7 @@ from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from memservice.testing.storage.base import NOW, populate
 from memservice_sqlite.storage import SqliteStorage
+from support.processes import preloaded
 from support.stores.sqlite_store import migrated, opened
 
 
@@ -180,13 +178,9 @@ storage.close()
 
 
 @pytest.mark.parametrize("before", ["written", "quiet"])
-def test_a_full_disk_is_reported_with_and_without_recent_writes(
-    path: Path, root: Path, before: str
-) -> None:
+def test_a_full_disk_is_reported_with_and_without_recent_writes(path: Path, before: str) -> None:
     migrated(path).close()
-    environment = {**os.environ, "PYTHONPATH": str(root / "tests")}
-    command = [sys.executable, "-c", FULL, str(path), before]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    done = preloaded.run_python(FULL, str(path), before, folder=path.parent)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("failed writes fail: the database"), done.stdout
 

@@ -4,8 +4,6 @@ committed."""
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +28,7 @@ from memservice.testing.indexes import Engine, RolledBack
 from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row, space
 from memservice_sqlite.vectors import SqliteVectorIndex
 from support.examples import examples
+from support.processes import preloaded
 from support.stores.sqlite_file import SqliteFile, open_whole, view_of
 
 
@@ -278,7 +277,7 @@ def test_deletions_that_bypass_the_index_are_detected(file: SqliteFile) -> None:
     assert found(file, index) == [1, 3, 4]
 
 
-def test_changes_of_another_process_are_read(file: SqliteFile, tmp_path: Path, root: Path) -> None:
+def test_changes_of_another_process_are_read(file: SqliteFile, tmp_path: Path) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 1), row(2, 2)])
     assert found(file, index) == [1, 2]
@@ -291,13 +290,8 @@ from memservice_sqlite.vectors import SqliteVectorIndex
 file, index = SqliteFile(Path(sys.argv[1])), SqliteVectorIndex()
 file.write(lambda view: (index.upsert(view, OURS, [row(3, 3)]), index.delete(view, OURS, [1])))
 """
-    # The paths of this process, so that it works from a tree as from an installation.
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path[:0] = {[str(root / 'tests'), *sys.path]!r}\n{script}",
-    ]
-    subprocess.run([*command, str(tmp_path / "vectors.db")], check=True, timeout=60)
+    done = preloaded.run_python(script, str(tmp_path / "vectors.db"), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert found(file, index) == [2, 3]
 
 

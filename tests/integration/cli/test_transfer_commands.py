@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from memservice.settings import load_settings
 from support.api.auth_client import SECRET
 from support.cli.remote_server import Flaky
 from support.clients.server import Server, serving
-from support.processes.command import MEMSERVICE, environment
+from support.processes import preloaded
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("transfer")]
 
@@ -181,30 +180,18 @@ def exported(memservice: Run, told: Server, tmp_path: Path) -> Path:
     return tmp_path / "acme.jsonl.gz"
 
 
-def piped(content: bytes, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    command = [str(MEMSERVICE), "import", "-"]
-    return subprocess.run(
-        command,
-        input=content,
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_an_import_reads_standard_input(exported: Path, tmp_path: Path) -> None:
     """Compressed or not, into a store that is made; whatever is wrong is found before anything is
     stored."""
     plain = gzip.decompress(exported.read_bytes())
-    broken = piped(plain.replace(b"tortoise", b"elephant", 1), tmp_path)
-    assert (broken.returncode, broken.stdout) == (1, b"")
-    assert b"do not match the checksum" in broken.stderr
-    done = piped(exported.read_bytes(), tmp_path)
+    command = ("import", "-")
+    broken = preloaded.run(command, tmp_path, {}, stdin=plain.replace(b"tortoise", b"elephant", 1))
+    assert (broken.returncode, broken.stdout) == (1, "")
+    assert "do not match the checksum" in broken.stderr
+    done = preloaded.run(command, tmp_path, {}, stdin=exported.read_bytes())
     assert done.returncode == 0, done.stderr
-    assert b"24 messages" in done.stdout
-    assert b"nothing new" in piped(plain, tmp_path).stdout
+    assert "24 messages" in done.stdout
+    assert "nothing new" in preloaded.run(command, tmp_path, {}, stdin=plain).stdout
 
 
 def test_an_import_works_while_the_index_is_unreachable(memservice: Run, exported: Path) -> None:

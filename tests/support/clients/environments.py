@@ -41,7 +41,7 @@ def client_python(name: str, requirements: Sequence[str], alone: Sequence[str] =
 
     def build(folder: Path) -> None:
         _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
-        install = (*pip(folder / "bin" / "python"), "install", "--quiet", "--no-compile")
+        install = (*pip(folder / "bin" / "python"), "install", "--quiet")
         _run(*install, *requirements)
         if alone:
             _run(*install, "--no-deps", *alone)

@@ -26,7 +26,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TypedDict
 
@@ -52,7 +52,7 @@ PRELOADED = (
 
 class Run(TypedDict):
     command: list[str]
-    """The command's path and its arguments."""
+    """The command's path, or `-c` and a script, and the arguments."""
     folder: str
     environment: dict[str, str]
 
@@ -125,7 +125,8 @@ def share_compiled_rules() -> None:
 
 
 def wait_for_run(control: socket.socket) -> Run | None:
-    """Fork for each message. Returns the run in its process, and None here after the last."""
+    """Fork for each message. Returns the run in its process, and None here after the last. What
+    still runs then is ended: nothing else would end it after an interrupted test run."""
     reports: dict[int, int] = {}
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -139,6 +140,7 @@ def wait_for_run(control: socket.socket) -> Run | None:
         if control.fileno() in readable:
             message, descriptors, _, _ = socket.recv_fds(control, MAX_MESSAGE_BYTES, 4)
             if not message:
+                end_all(reports)
                 return None
             pid = os.fork()
             if not pid:
@@ -165,6 +167,13 @@ def report_ended(reports: dict[int, int]) -> None:
             os.close(report)
 
 
+def end_all(pids: Iterable[int]) -> None:
+    """Each has a session of its own. The processes of a server end with it."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
 def write_line(descriptor: int, number: int) -> None:
     with suppress(BrokenPipeError):  # the test has ended
         os.write(descriptor, f"{number}\n".encode())
@@ -183,6 +192,11 @@ def become_command(run: Run) -> None:
     os.chdir(run["folder"])
     set_environment(run["environment"])
     sys.path[:0] = [part for part in run["environment"].get("PYTHONPATH", "").split(":") if part]
+    if run["command"][0] == "-c":
+        _, script, *arguments = run["command"]
+        sys.argv = ["-c", *arguments]
+        exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+        return
     set_name("memservice serv" if "serve" in run["command"] else "memservice work")
     sys.argv = run["command"]
     command()

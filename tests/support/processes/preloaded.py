@@ -18,13 +18,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from support.processes import fork_server
 from support.processes.command import MEMSERVICE, environment
 
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+TESTS = Path(__file__).resolve().parents[2]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "COVERAGE")
 """Prefixes of variables that an interpreter reads when it starts: a command with such a setting
 runs in a new interpreter. Forks read PYTHONPATH, too, but not a `sitecustomize` there."""
@@ -186,30 +190,55 @@ def start(
     environment: Mapping[str, str],
     output: IO[bytes] | None = None,
     program: Path = MEMSERVICE,
+    stdin: int | None = None,
 ) -> Process:
     """`memservice` with the arguments in the folder. Its output and errors go to the file; without
     one, the process has them as pipes of text. `program` may be the command of another
-    environment, which is not preloaded."""
+    environment, which is not preloaded. `stdin` is a descriptor."""
     command = [str(program), *arguments]
-    if program != MEMSERVICE or not the_fork_server().can_run(environment):
-        return subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output or subprocess.PIPE,
-            stderr=output or subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
+    if program == MEMSERVICE and the_fork_server().can_run(environment):
+        return _fork(command, folder, environment, output, stdin)
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL if stdin is None else stdin,
+        stdout=output or subprocess.PIPE,
+        stderr=output or subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    )
+
+
+def start_python(
+    script: str,
+    *arguments: str,
+    folder: Path,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    stdin: int | None = None,
+) -> ForkedProcess:
+    """A script of Python that imports the product, and may import `support`, in a process of its
+    own. Its output and errors are pipes of text. `stdin` is a descriptor."""
+    given = environment(**{"PYTHONPATH": str(TESTS)} | dict(settings))
+    return _fork(["-c", script, *arguments], folder, given, None, stdin)
+
+
+def _fork(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    output: IO[bytes] | None,
+    stdin: int | None,
+) -> ForkedProcess:
     with open(os.devnull, "rb") as nothing:
+        stdin = nothing.fileno() if stdin is None else stdin
         if output is not None:
-            streams = (nothing.fileno(), output.fileno(), output.fileno())
+            streams = (stdin, output.fileno(), output.fileno())
             return the_fork_server().start(command, folder, environment, *streams)
         (stdout, its_stdout), (stderr, its_stderr) = os.pipe(), os.pipe()
         try:
             process = the_fork_server().start(
-                command, folder, environment, nothing.fileno(), its_stdout, its_stderr
+                command, folder, environment, stdin, its_stdout, its_stderr
             )
         finally:
             os.close(its_stdout)
@@ -220,14 +249,50 @@ def start(
 
 
 def run(
-    arguments: Sequence[str], folder: Path, settings: Mapping[str, str], timeout: float = 60
+    arguments: Sequence[str],
+    folder: Path,
+    settings: Mapping[str, str],
+    timeout: float = 60,
+    stdin: bytes = b"",
 ) -> subprocess.CompletedProcess[str]:
     """`memservice` with the arguments in the folder, with no settings but these. `timeout` is in
-    seconds.
+    seconds; `stdin` comes through a pipe.
 
     Raises `subprocess.TimeoutExpired` after it has killed the command.
     """
-    process = start(arguments, folder, environment(**settings))
+    with piped(stdin) as descriptor:
+        process = start(arguments, folder, environment(**settings), stdin=descriptor)
+    return _completed(process, timeout)
+
+
+def run_python(
+    script: str,
+    *arguments: str,
+    folder: Path,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """As `start_python`, once it has ended. `timeout` is in seconds."""
+    return _completed(start_python(script, *arguments, folder=folder, settings=settings), timeout)
+
+
+@contextmanager
+def piped(content: bytes) -> Iterator[int]:
+    """A descriptor from which the content can be read, to its end."""
+    read, write = os.pipe()
+
+    def feed() -> None:
+        with suppress(BrokenPipeError), os.fdopen(write, "wb") as file:
+            file.write(content)
+
+    threading.Thread(target=feed, daemon=True).start()
+    try:
+        yield read
+    finally:
+        os.close(read)
+
+
+def _completed(process: Process, timeout: float) -> subprocess.CompletedProcess[str]:
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
