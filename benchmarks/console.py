@@ -22,7 +22,7 @@ from sqlalchemy import event
 
 from memservice.app import create_app
 from memservice.compose import open_runtime
-from memservice.domain.records import AuditEntry, Delivery, WebhookEndpoint
+from memservice.domain.records import AuditEntry, Delivery, Erasure, WebhookEndpoint
 from memservice.runtime import Runtime
 from memservice.services import conclusions, messages
 from memservice.services.auth import api_keys
@@ -61,6 +61,7 @@ PAGES = {
     "session": f"{_PLACE}/sessions/{LARGE}",
     "session, earlier messages": f"{_PLACE}/sessions/{LARGE}?before=60",
     "context": f"{_PLACE}/sessions/{LARGE}/context?target={PEER}",
+    "erasures": f"{_PLACE}/erasures",
     "webhooks": f"{_PLACE}/webhooks",
     "webhook": f"{_PLACE}/webhooks/{ENDPOINT}",
     "jobs": "/console/jobs",
@@ -135,6 +136,19 @@ def _add_records(rt: Runtime, tx: Transaction, count: int) -> None:
             detail={},
         )
         tx.audit_log.add(entry)
+        tx.erasures.add(
+            Erasure(
+                uid=f"erasure{number}",
+                kind="message",
+                workspace_key=workspace.key,
+                workspace=workspace.slug,
+                workspace_uid=workspace.uid,
+                target=f"message{number}",
+                requested_by="member olga",
+                task_uid=f"task{number}",
+                created_at=now,
+            )
+        )
         delivery = Delivery(
             uid=f"delivery{number}",
             workspace_key=workspace.key,

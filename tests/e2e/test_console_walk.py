@@ -339,6 +339,8 @@ def pages_of(walk: Walk) -> list[str]:
         linked(walk, ALICE, "Correct"),
         SESSION,
         f"{CONTEXT}?target=alice",
+        f"{SESSION}/delete",
+        f"{GARDEN}/erasures",
         f"{GARDEN}/webhooks",
         walk.webhook,
         "/console/jobs",

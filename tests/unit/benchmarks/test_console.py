@@ -24,6 +24,7 @@ NOT_MEASURED = {
     "one_time_link",
     "member",
     "correction",
+    "session_deletion",
     "plugin_page",
     "export_audit_log_as_csv",
     "export_audit_log_as_json",

@@ -1,0 +1,73 @@
+"""Erasures of a workspace: their receipts, and the forms that ask for one."""
+
+from __future__ import annotations
+
+from flask import Response, request
+
+from memservice.services import deletion
+from memservice.services.auth.permissions import Permission
+from memservice.services.erasure import person, receipts
+from memservice.spi import web
+from memservice_console.audit import record
+from memservice_console.forms import Form
+from memservice_console.rendering import redirect, render
+from memservice_console.routes import Routes
+from memservice_console.visitors import visitor
+
+routes = Routes()
+
+_WORKSPACE = "/console/workspaces/<workspace_id>"
+
+
+@routes.get(_WORKSPACE + "/erasures")
+def erasures(workspace_id: str) -> Response:
+    listing = receipts.browse(
+        web.runtime(), visitor().principal, workspace_id, request.args.get("after")
+    )
+    return render("erasures.html", workspace_id=workspace_id, listing=listing)
+
+
+@routes.post(_WORKSPACE + "/peers/<peer_id>/export")
+def export_peer(workspace_id: str, peer_id: str) -> Response:
+    free = web.hold_slot()
+    try:
+        lines = person.export(web.runtime(), visitor().principal, workspace_id, peer_id)
+        record("peer.export", target=peer_id, workspace_id=workspace_id)
+    except BaseException:
+        free()
+        raise
+    response = Response(lines, mimetype="application/x-ndjson")
+    # ids are letters, digits, dashes and underscores
+    response.headers["Content-Disposition"] = f'attachment; filename="{peer_id}.jsonl"'
+    response.headers["Cache-Control"] = "no-store"
+    response.call_on_close(free)
+    return response
+
+
+@routes.get(_WORKSPACE + "/sessions/<session_id>/delete")
+def session_deletion(workspace_id: str, session_id: str) -> Response:
+    visitor().require(Permission.EDIT_MEMORY, workspace_id)
+    return _confirm_session(workspace_id, session_id)
+
+
+def _confirm_session(
+    workspace_id: str, session_id: str, form: Form | None = None, status: int = 200
+) -> Response:
+    return render(
+        "delete_session.html",
+        status,
+        workspace_id=workspace_id,
+        session_id=session_id,
+        form=form or Form(),
+    )
+
+
+@routes.post(_WORKSPACE + "/sessions/<session_id>/delete")
+def delete_session(workspace_id: str, session_id: str) -> Response:
+    form = Form.sent()
+    if form["id"] != session_id:
+        form.add("id", f"Type {session_id} to delete this session with everything in it")
+        return _confirm_session(workspace_id, session_id, form, 422)
+    deletion.delete_session(web.runtime(), visitor().principal, workspace_id, session_id)
+    record("session.delete", target=session_id, workspace_id=workspace_id)
+    return redirect("erasures", workspace_id=workspace_id, done="deleted")

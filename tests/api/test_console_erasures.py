@@ -1,0 +1,67 @@
+"""The console's pages about erasing: receipts, a person's data, and the forms that erase."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memservice.worker.polling import Worker
+from support.api.console_site import KEYS, Site, opened
+
+WORKSPACE = "/console/workspaces/w"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path) as console:
+        console.say("w", "talk", ("alice", "I live in Oslo."), ("bob", "I am Bob."))
+        yield console
+
+
+def test_a_session_is_deleted_after_its_id_was_typed(site: Site) -> None:
+    page = site.page(f"{WORKSPACE}/sessions/talk")
+    (link,) = [link for link in page.links if link.endswith("/delete")]
+    form = site.page(link.removeprefix("http://localhost")).form("/delete")
+    assert "Type talk to delete" in site.send(form, {"id": "Talk"}, 422).text
+    receipts = site.send(form, {"id": "talk"}).text
+    for word in ("Deleted", "accepted", "session", "talk", "anyone: authentication is off"):
+        assert word in receipts
+    Worker(site.runtime).run_until_idle()
+    finished = site.page(f"{WORKSPACE}/erasures").text
+    assert "done" in finished
+    assert "messages 2" in finished
+    assert "Oslo" not in finished
+
+
+def test_a_workspace_without_erasures_says_what_to_do(site: Site) -> None:
+    assert "Nothing was erased" in site.page(f"{WORKSPACE}/erasures").text
+    site.page("/console/workspaces/nope/erasures", 404)
+
+
+def test_the_data_of_a_peer_is_a_download(site: Site) -> None:
+    form = site.page(f"{WORKSPACE}/peers/alice").form("/export")
+    answer = site.open(form.action.removeprefix("http://localhost"), "POST", data=form.fields)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="alice.jsonl"'
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    assert [row["content"] for row in rows if row["type"] == "message"] == ["I live in Oslo."]
+
+
+def test_a_key_of_another_workspace_erases_and_exports_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, **KEYS) as site:
+        admin = site.as_bearer_of(site.key())
+        admin.say("w", "talk", ("alice", "I live in Oslo."))
+        admin.say("other", "x", ("x", "hello"))
+        stranger = site.as_bearer_of(site.key(workspace_id="other"))
+        for method, path in (
+            ("GET", "/erasures"),
+            ("GET", "/sessions/talk/delete"),
+            ("POST", "/sessions/talk/delete"),
+            ("POST", "/peers/alice/export"),
+        ):
+            answer = stranger.open(f"{WORKSPACE}{path}", method, data={"id": "talk"})
+            assert answer.status_code == 403, path
+        assert "talk" in admin.page(f"{WORKSPACE}/sessions/talk").text
