@@ -63,6 +63,12 @@ class MemoryTextIndex:
         for key in keys:
             texts.pop(key, None)
 
+    def indexed(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> list[int]:
+        texts = self._texts(tx, kind, workspace_key)
+        return [key for key in keys if key in texts]
+
     def sizes(
         self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
     ) -> Mapping[int, int]:

@@ -188,6 +188,13 @@ class PostgresTextIndex:
             ],
         )
 
+    def indexed(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> list[int]:
+        driver, code = driver_behind(tx), kind_code(kind)
+        ids = [key * 4 + code for key in keys]
+        return [(id - code) // 4 for (id,) in driver.execute(_MINE, (ids, workspace_key))]
+
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         driver = driver_behind(tx)
         removed = _remove(

@@ -21,6 +21,7 @@ from memservice.domain.records import (
     SCOPE,
     ApiKey,
     BrowserSession,
+    Conclusion,
     ConsoleMember,
     Lease,
     Peer,
@@ -380,12 +381,67 @@ class SqlMessages(base.Messages):
         row = self.rows.run(("seq reaching",), write, [session_key, tokens]).fetchone()
         return None if row is None else int(row[0])
 
+    def span(self, session_key: int, after: int, limit: int) -> base.Span:
+        def write(slots: Slots) -> sa.Executable:
+            found = _after(slots, limit).subquery()
+            return sa.select(
+                sa.func.count(),
+                sa.func.coalesce(sa.func.max(found.c.seq), 0),
+                sa.func.coalesce(sa.func.sum(found.c.tokens), 0),
+            )
+
+        row = self.rows.run(
+            ("span",), write, [session_key, after, *window_values(limit, 0)]
+        ).fetchone()
+        return base.Span(*(int(value) for value in row))
+
+    def renumber(self, session_key: int, after: int, limit: int, seq: int, tokens: int) -> None:
+        self.rows.writable()
+        messages = t.messages
+
+        def move(slots: Slots) -> sa.Executable:
+            seq_before, tokens_before = slots.take(KEY), slots.take(KEY)
+            found = _after(slots, limit).subquery()
+            numbered = sa.select(
+                found.c.key,
+                sa.func.row_number().over(order_by=found.c.seq).label("number"),
+                sa.func.sum(found.c.tokens).over(order_by=found.c.seq).label("sum"),
+            ).subquery()
+            return (
+                sa.update(messages)
+                .values(
+                    {
+                        # Negative for now: positions are unique at every moment.
+                        messages.c.seq: -(seq_before + numbered.c.number),
+                        messages.c.tokens_through: tokens_before + numbered.c.sum,
+                    }
+                )
+                .where(messages.c.key == numbered.c.key)
+            )
+
+        def settle(slots: Slots) -> sa.Executable:
+            same_session = messages.c.session_key == slots.take(KEY)
+            moved = messages.c.seq < 0
+            return sa.update(messages).values(seq=-messages.c.seq).where(same_session, moved)
+
+        window_ = window_values(limit, 0)
+        self.rows.run(("renumber",), move, [seq, tokens, session_key, after, *window_])
+        self.rows.run(("settle",), settle, [session_key])
+
     def _positions(self, rows: Sequence[Sequence[Any]]) -> list[base.Position]:
         read_time = self.rows.store.read_time
         return [
             base.Position(key, session, author, seq, tokens, read_time(at))
             for key, session, author, seq, tokens, at in rows
         ]
+
+
+def _after(slots: Slots, limit: int) -> sa.Select[Any]:
+    """The next messages of a session after a position."""
+    columns = (t.messages.c.key, t.messages.c.seq, t.messages.c.tokens)
+    same_session = t.messages.c.session_key == slots.take(KEY)
+    query = sa.select(*columns).where(same_session, t.messages.c.seq > slots.take(KEY))
+    return window(query.order_by(t.messages.c.seq), slots, limit, 0)
 
 
 _POSITION = tuple(
@@ -407,6 +463,37 @@ def _ranges(positions: Sequence[tuple[int, int]], distance: int) -> list[tuple[i
                 ranges.append((session, seq - distance, seq + distance))
             last = seq + distance
     return ranges
+
+
+class SqlConclusions(base.Conclusions):
+    rows: SqlRows
+
+    def __init__(self, rows: SqlRows) -> None:
+        super().__init__(rows)
+
+    def of_messages(self, workspace_key: int, keys: Sequence[int]) -> list[Conclusion]:
+        return self._citing(workspace_key, t.conclusion_messages, keys)
+
+    def based_on(self, workspace_key: int, uids: Sequence[str]) -> list[Conclusion]:
+        return self._citing(workspace_key, t.conclusion_sources, uids)
+
+    def _citing(
+        self, workspace_key: int, cited: t.ListTable, items: Sequence[Any]
+    ) -> list[Conclusion]:
+        """Conclusions whose list has one of the items: a look-up in the index of the list table."""
+        if not items:
+            return []
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            own = t.conclusions.c.workspace_key == slots.take(KEY)
+            citing = sa.select(cited.parent).where(dialect.one_of(cited.item, slots))
+            query = sa.select(*t.conclusions.c).where(own, t.conclusions.c.key.in_(citing))
+            return query.order_by(t.conclusions.c.key)
+
+        values = [workspace_key, dialect.list_value(items)]
+        rows = self.rows.run(("citing", cited.table.name), write, values).fetchall()
+        return self.rows.mapping(Conclusion).records(rows)
 
 
 class SqlTasks(base.Tasks):

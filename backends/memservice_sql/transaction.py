@@ -45,6 +45,10 @@ class SqlTransaction(Transaction):
         return repositories.SqlMessages(self.rows)
 
     @cached_property
+    def conclusions(self) -> base.Conclusions:
+        return repositories.SqlConclusions(self.rows)
+
+    @cached_property
     def keys(self) -> base.Keys:
         return repositories.SqlKeys(self.rows)
 

@@ -95,6 +95,12 @@ _INDEXED = """
     SELECT r.id, r.workspace_key, r.kind, t.length, t.terms FROM json_each(?) wanted
     CROSS JOIN text_rows r ON r.id = wanted.value CROSS JOIN text_terms t ON t.id = r.id
 """
+# A row can remain in one table only: every table is asked, and the index by its own keys.
+_PRESENT = """
+    SELECT wanted.value FROM json_each(:ids) wanted
+    LEFT JOIN text_rows r ON r.id = wanted.value LEFT JOIN text_terms t ON t.id = wanted.value
+    WHERE r.workspace_key = :workspace OR (r.id IS NULL AND t.id IS NOT NULL)
+"""
 _OF_WORKSPACE = """
     SELECT r.id, r.workspace_key, r.kind, t.length, t.terms
     FROM text_rows r CROSS JOIN text_terms t ON t.id = r.id WHERE r.workspace_key = ? LIMIT ?
@@ -188,6 +194,14 @@ class SqliteTextIndex:
             _INDEXED, (array({key * 4 + code for key in keys}),)
         ).all()
         _remove_rows(connection, [row for row in rows if row[1] == workspace_key])
+
+    def indexed(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> list[int]:
+        connection, code = connection_of(tx), kind_code(kind)
+        ids = array({key * 4 + code for key in keys})
+        rows = connection.exec_driver_sql(_PRESENT, {"ids": ids, "workspace": workspace_key})
+        return [(id - code) // 4 for (id,) in rows.all()]
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         connection = connection_of(tx)

@@ -43,6 +43,11 @@ def nothing(**outcome: Any) -> Prepared:
     return Prepared(lambda tx: dict(outcome))
 
 
+class InputErased(Exception):
+    """Raised by `store` if rows that the work read were erased since. Nothing is stored, and the
+    remaining tasks are processed again. Not a failed attempt."""
+
+
 class Failed(Exception):
     """Raised by `prepare` if the work failed and further rows must be stored with the failure."""
 

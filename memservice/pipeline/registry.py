@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memservice.pipeline import summarize, webhook_delivery
-from memservice.pipeline.deletion import erase
+from memservice.pipeline.deletion import erase, repack
 from memservice.pipeline.derive import card
 from memservice.pipeline.derive import handler as derive
 from memservice.pipeline.dream import handler as dream
@@ -27,6 +27,7 @@ HANDLERS: dict[str, Handler] = {
         removal.ScopeRemoval(),
         webhook_delivery.Webhook(),
         erase.Erase(),
+        repack.Repack(),
     )
 }
 """Handlers by the name of the kind."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memservice.domain import tokens
 from memservice.domain.records import DELETING, SHORT, Message, Session, Summary, Task
 from memservice.pipeline.derive.inputs import utterance
-from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
+from memservice.pipeline.handler import Handler, InputErased, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services.tasks import kinds
@@ -75,8 +75,13 @@ class Summarize(Handler):
 
         def store(tx: Transaction) -> Outcome:
             stored: list[str] = []
+            # Locked until commit: a message that is erased later removes the summary.
+            tx.sessions.by_key(session.key, lock=True)
             for item, summary in summaries:
-                # Another run may have covered more since, and a message may have been deleted.
+                read = [message.key for message in item.messages]
+                if len(tx.messages.positions(read)) < len(read):
+                    raise InputErased
+                # Another run may have covered more since.
                 newest = tx.summaries.of_session(session.key).get(item.kind)
                 if newest == item.previous:
                     tx.summaries.save(summary)

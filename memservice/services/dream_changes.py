@@ -251,6 +251,35 @@ def discard_citing(tx: Transaction, erased: Sequence[Conclusion]) -> None:
             tx.rows.change(Task, equals(key=task.key), payload={**task.payload, **entries})
 
 
+def forget(tx: Transaction, erased: Sequence[Conclusion]) -> None:
+    """Remove erased conclusions of one workspace from the change sets of the dreams of their
+    pairs."""
+    uids, keys = {row.uid for row in erased}, {row.key for row in erased}
+    for observer_key, observed_key in {(row.observer_key, row.observed_key) for row in erased}:
+        of_pair = equals(
+            workspace_key=erased[0].workspace_key,
+            kind=DREAM,
+            observer_key=observer_key,
+            observed_key=observed_key,
+        )
+        for task in tx.rows.page(Task, of_pair):
+            changes = task.payload.get(CHANGES)
+            if changes is None:
+                continue
+            remaining = {
+                **changes,
+                "created": [uid for uid in changes["created"] if uid not in uids],
+                "superseded": [
+                    [uid, None if key in keys else key]
+                    for uid, key in changes["superseded"]
+                    if uid not in uids
+                ],
+            }
+            if remaining != changes:
+                payload = {**task.payload, CHANGES: remaining}
+                tx.rows.change(Task, equals(key=task.key), payload=payload)
+
+
 def _could_read(task: Task, row: Conclusion) -> bool:
     """Whether a dream could read a conclusion: it is of the dream's pair, and was created before
     the dream ended."""

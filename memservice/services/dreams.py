@@ -38,11 +38,12 @@ Kind = Literal["omni", "card_refresh"]
 OMNI: Kind = "omni"
 CARD_REFRESH: Kind = "card_refresh"
 
-MANUAL, THRESHOLD, SCOPE_BACKFILL, SCOPE_REMOVAL = (
+MANUAL, THRESHOLD, SCOPE_BACKFILL, SCOPE_REMOVAL, ERASURE = (
     "manual",
     "document_threshold",
     "scope_backfill",
     "scope_removal",
+    "erasure",
 )
 """Triggers of a dream."""
 
@@ -163,7 +164,7 @@ def _add(
     # A running dream may have read what changed since: a scope that lost a session needs another
     # one now, and a rebuild is more than a running refresh.
     if running and not (
-        trigger in (SCOPE_BACKFILL, SCOPE_REMOVAL)
+        trigger in (SCOPE_BACKFILL, SCOPE_REMOVAL, ERASURE)
         or (task.payload["rebuild"] and not running[0].payload.get("rebuild"))
     ):
         return False
@@ -256,11 +257,12 @@ def mark_consolidated(rt: Runtime, tx: Transaction, collection: Collection) -> N
 
 
 def restore_superseded(
-    rt: Runtime, tx: Transaction, removed: Sequence[Conclusion], session_key: int
+    rt: Runtime, tx: Transaction, removed: Sequence[Conclusion], session_key: int | None = None
 ) -> int:
-    """Restore conclusions that were superseded by conclusions of a session that is being erased
-    (`removed`), since the latter were not wrong. A superseded conclusion from another session
-    becomes live again, or gets the next successor in the chain that remains.
+    """Restore conclusions that were superseded by conclusions that are being erased (`removed`),
+    since the latter were not wrong. A superseded conclusion becomes live again, or gets the next
+    successor in the chain that remains; except one of the session `session_key`, which is being
+    erased as a whole.
 
     Returns the number of conclusions that are live again. Call it with the rows as they were.
     """
@@ -275,7 +277,7 @@ def restore_superseded(
     superseded = [
         row
         for row in conclusions
-        if row.key not in removed_by_key and row.session_key != session_key
+        if row.key not in removed_by_key and (session_key is None or row.session_key != session_key)
     ]
     ends = {row.key: _end(removed_by_key, row.superseded_by) for row in superseded}
     end_keys = tuple({end for end in ends.values() if end is not None})

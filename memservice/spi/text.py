@@ -78,6 +78,13 @@ class TextIndex(Protocol):
         none of them. Workspaces without rows may be left out."""
         ...
 
+    def indexed(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> list[int]:
+        """Those of these keys of which the index has anything, in no particular order: for the
+        check after an erasure."""
+        ...
+
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         """Remove up to `limit` rows of a workspace, of every kind; returns how many. 0 means that
         none is left."""

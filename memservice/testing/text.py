@@ -147,6 +147,19 @@ class TextIndexContract:
         assert sizes(OTHER) == {OTHER: 1}
         assert sizes() == sizes(OWN, kind="conclusion") == {}
 
+    def test_indexed_keys(self, engine: Engine[TextIndex]) -> None:
+        self.add(engine, [row(1, "red fox"), row(2, ""), row(3, "owl")])
+        self.add(engine, [row(4, "red fox")], OTHER)
+        self.add(engine, [row(5, "red fox")], kind="conclusion")
+        self.remove(engine, [3])
+
+        def indexed(*keys: int, kind: str = "message") -> list[int]:
+            return sorted(engine.read(lambda tx: engine.index.indexed(tx, kind, OWN, keys)))
+
+        assert indexed(1, 2, 3, 4, 5, 10**9) == [1, 2]
+        assert indexed(1, 5, kind="conclusion") == [5]
+        assert indexed() == []
+
     def test_statistics_do_not_depend_on_where_or_k(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(n, "fox", session=n) for n in range(1, 6)])
         for index_filter, k in (

@@ -25,6 +25,7 @@ from memservice.domain.values import storable
 from memservice.pipeline.handler import (
     Failed,
     Handler,
+    InputErased,
     Outcome,
     Prepared,
     Unfinished,
@@ -201,6 +202,9 @@ class _Drain:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
             self._report.more_due = True
             return False
+        except InputErased:
+            log.info("%s starts again: a part of its input was erased meanwhile", lease.unit)
+            return True
         except ModelUnavailable as error:
             _wait_for_model(rt, lease, tasks[0], error)
             return False

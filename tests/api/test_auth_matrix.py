@@ -168,6 +168,9 @@ TABLE = {
     "POST …/sessions/<session_id>/messages/upload": Row(f"{_S}/messages/upload", S, "a file"),
     "PUT …/sessions/<session_id>/messages/<message_id>": Row(f"{_S}/messages/{{message}}", S, {}),
     # What the members of a session may read
+    "DELETE …/sessions/<session_id>/messages/<message_id>": Row(
+        f"{_S}/messages/unknown", S, status=(404,)
+    ),
     "POST …/sessions/<session_id>/messages/list": Row(f"{_S}/messages/list", M),
     "GET …/sessions/<session_id>/messages/<message_id>": Row(f"{_S}/messages/{{message}}", M),
     "GET …/sessions/<session_id>/context": Row(f"{_S}/context", M),

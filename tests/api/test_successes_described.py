@@ -58,6 +58,12 @@ NEVER_TOLD = {
         "[].certainty",
     },
     ("POST", "/v3/workspaces/{workspace_id}/webhooks", 200): {".secret"},
+    # The receipt of an erasure that has only been accepted.
+    (
+        "DELETE",
+        "/v3/workspaces/{workspace_id}/sessions/{session_id}/messages/{message_id}",
+        202,
+    ): {".finished_at"},
     # Only work that is tried again has it; here each task is tried once.
     ("GET", "/v3/workspaces/{workspace_id}/queue/failures", 200): {".items[].next_try_at"},
     ("POST", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}/restore", 200): {
@@ -259,6 +265,9 @@ class Story:
         self.do("POST", "…/sessions/talk/messages/list")
         self.do("GET", f"…/sessions/talk/messages/{self.message}")
         self.do("PUT", f"…/sessions/talk/messages/{self.message}", {"metadata": {"n": "one"}})
+        spare = {"messages": [{"peer_id": "alice", "content": "Forget this."}]}
+        (deleted,) = self.do("POST", "…/sessions/talk/messages", spare)
+        self.do("DELETE", f"…/sessions/talk/messages/{deleted['id']}")
         for path in ("", "/peers/alice", "/sessions/talk"):
             assert self.do("POST", f"…{path}/search", {"query": "tea"})
         self.do("POST", "…/peers/alice/representation", {})
@@ -282,7 +291,7 @@ class Story:
         self.do("GET", "…/usage")
         self.do("DELETE", f"…/sessions/{copy}")
         self.work()
-        (receipt,) = self.do("GET", "…/erasures")["items"]
+        receipt, *_ = self.do("GET", "…/erasures")["items"]
         self.do("GET", f"…/erasures/{receipt['id']}")
         self.do("GET", "/v3/erasures")
         self.do("GET", f"/v3/erasures/{receipt['id']}")

@@ -10,9 +10,12 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.schemas import messages as schemas
+from memservice.api.v3.schemas.erasures import Erasure
 from memservice.api.v3.schemas.queries import MessageGet, PageQuery
 from memservice.domain.records import Message
 from memservice.services import messages
+from memservice.services.erasure import messages as erasure
+from memservice.services.erasure.receipts import Receipt
 from memservice.services.messages import Draft
 from memservice.services.paging import Page
 
@@ -97,3 +100,15 @@ def update_message(call: Call, workspace_id: str, session_id: str, message_id: s
     return messages.update(
         call.rt, call.principal, workspace_id, session_id, message_id, call.body["metadata"]
     )
+
+
+@routes.operation("DELETE", _MESSAGE, access=_OWN, answer=Erasure, status=(202,))
+def delete_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Receipt:
+    """Delete a message
+
+    It is gone immediately, with the conclusions that rest on it alone; conclusions with other
+    sources lose this one, and summaries that cover it are written again. A copy of the message in
+    a cloned session is a message of its own. The response is the receipt: it is `done` when a check
+    has found nothing left.
+    """
+    return erasure.delete(call.rt, call.principal, workspace_id, session_id, message_id)

@@ -16,10 +16,11 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.domain.filters import Condition, equals
 from memservice.pipeline import card_lines
+from memservice.pipeline.deletion import messages
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing, webhooks
-from memservice.services.erasure import receipts
+from memservice.services.erasure import conclusions, receipts
 from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
@@ -94,6 +95,8 @@ class Erase(Handler):
 
     def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
         task = tasks[0]
+        if "messages" in task.payload:
+            return messages.prepare(rt, task)
         with rt.storage.read() as tx:
             target = _target(tx, task)
             workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
@@ -173,6 +176,7 @@ def _step(
             if removed is None or not _must_be_removed_first(target, record)
             else [row for row in batch if (record, row.key) in removed]
         )
+        counts["conclusions"] += _erase_dependents(rt, tx, target, record, rows)
         _erase(rt, tx, target, record, rows)
         counts[BY_RECORD[record].name] += len(rows)
         erased += len(rows)
@@ -197,6 +201,8 @@ def _step(
 
 def _target(tx: Transaction, task: r.Task) -> Target | None:
     """The session or workspace to erase; None if it no longer exists or is not being deleted."""
+    if "messages" in task.payload:
+        return None
     session, workspace = task.payload.get("session"), task.payload.get("workspace")
     target: Target | None = (
         tx.workspaces.by_key(workspace or 0) if session is None else tx.sessions.by_key(session)
@@ -234,6 +240,28 @@ def _of(target: Target, record: type[Any]) -> Condition:
     if record is r.Task:
         return equals(workspace_key=target.workspace_key, session_key=target.key)
     return equals(session_key=target.key)
+
+
+def _erase_dependents(
+    rt: Runtime, tx: Transaction, target: Target, record: type[Any], rows: Sequence[Any]
+) -> int:
+    """Erase the conclusions of other sessions that rest only on these rows of a session. Returns
+    their number."""
+    if not isinstance(target, r.Session) or not rows:
+        return 0
+    workspace_key = target.workspace_key
+    if record is r.Message:
+        return len(conclusions.erase_resting_on(rt, tx, workspace_key, rows))
+    if record is not r.Conclusion:
+        return 0
+    keys = {row.key for row in rows}
+    dependents = [
+        row
+        for row in conclusions.with_dependents(tx, workspace_key, rows)
+        if row.key not in keys and row.session_key != target.key
+    ]
+    conclusions.erase(rt, tx, workspace_key, dependents)
+    return len(dependents)
 
 
 def _erase(

@@ -16,7 +16,7 @@ from memservice.domain.filters.ast import Condition
 from memservice.domain.records import EXPLICIT, LIVE, Card, Collection, Conclusion, Session, Task
 from memservice.pipeline import card_lines
 from memservice.pipeline.derive.context import known_conclusion
-from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
+from memservice.pipeline.handler import Handler, InputErased, Outcome, Prepared, nothing
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
 from memservice.services import dreams
@@ -102,10 +102,13 @@ class CardRefresh(Handler):
             material = _read(rt, tx, tasks[-1])
         if isinstance(material, str):
             return nothing(skipped=material)
-        collection, card, request = material
+        collection, card, lasting, request = material
         lines = rt.reasoner_for(choice.DERIVE).consolidate(request).card
 
         def store_card(tx: Transaction) -> Outcome:
+            keys = tuple(row.key for row in lasting)
+            if keys and tx.rows.count(Conclusion, equals(key=keys)) < len(keys):
+                raise InputErased
             written = card_lines.write(rt, tx, collection, card, lines)
             return {"known": len(request.known), **written.outcome}
 
@@ -114,7 +117,7 @@ class CardRefresh(Handler):
 
 def _read(
     rt: Runtime, tx: Transaction, task: Task
-) -> tuple[Collection, Card | None, ConsolidateRequest] | str:
+) -> tuple[Collection, Card | None, Sequence[Conclusion], ConsolidateRequest] | str:
     """The input of a refresh, or the reason to skip it."""
     collection = tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0)
     workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
@@ -138,7 +141,7 @@ def _read(
         asked_at=rt.clock(),
         origin=Origin(workspace.key, workspace.slug),
     )
-    return collection, card, request
+    return collection, card, lasting, request
 
 
 def _explicit(collection: Collection) -> Condition:

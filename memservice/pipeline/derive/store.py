@@ -21,7 +21,7 @@ from memservice.pipeline.derive import context
 from memservice.pipeline.derive.candidates import Candidates, draft_for
 from memservice.pipeline.derive.card import is_lasting
 from memservice.pipeline.derive.inputs import DeriveInput
-from memservice.pipeline.handler import Outcome
+from memservice.pipeline.handler import InputErased, Outcome
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, dreams, indexing
 from memservice.services.conclusions import ensure_collection
@@ -45,6 +45,9 @@ def store(
     session = tx.sessions.by_key(derive_input.session.key, lock=True)
     if session is None or session.state == DELETING:
         return {"skipped": "the session no longer exists"}
+    read = {message.key for message in (*derive_input.messages, *derive_input.window)}
+    if len(tx.messages.positions(sorted(read))) < len(read):
+        raise InputErased
     if not candidates.drafts:
         return dict(counts)
     observed = derive_input.observed

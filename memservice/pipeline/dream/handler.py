@@ -149,6 +149,7 @@ def _hold(
     reads = [uid for uid in dict.fromkeys([*references, *sources]) if uid in by_uid]
 
     def store(tx: Transaction) -> Outcome:
+        dream_store.require_input(tx, material)
         dream_changes.hold(rt, tx, task, result, reads, reason)
         dreams.mark_consolidated(rt, tx, material.collection)
         return {"held": reason}
@@ -201,6 +202,7 @@ def _storing(
     counts: Counter[str],
 ) -> Callable[[Transaction], Outcome]:
     def store(tx: Transaction) -> Outcome:
+        dream_store.require_input(tx, material)
         outcome, changes = counts.copy(), ChangeSet()
         stored = dream_store.create(rt, tx, material.collection, candidates, outcome)
         changes.created += stored.created
@@ -218,6 +220,7 @@ def _storing(
 def _store_card_only(
     rt: Runtime, tx: Transaction, task: Task, material: DreamInput, result: Consolidated
 ) -> Outcome:
+    dream_store.require_input(tx, material)
     changes = ChangeSet()
     outcome = _store_card(rt, tx, material, result, changes)
     dream_changes.record(tx, task, changes)

@@ -31,6 +31,7 @@ from memservice.domain.records import (
 from memservice.domain.values import strip_nul
 from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.derive.store import SAID_AGAIN
+from memservice.pipeline.handler import InputErased
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, indexing, write_hooks
 from memservice.services.chat.tools import Tools
@@ -60,6 +61,14 @@ class DreamInput:
     def by_uid(self) -> dict[str, Conclusion]:
         """All conclusions that the reasoner read: in its input, and through its tools."""
         return {row.uid: row for row in (*self.tools.conclusions_read.values(), *self.conclusions)}
+
+
+def require_input(tx: Transaction, material: DreamInput) -> None:
+    """Raise InputErased if a conclusion that the reasoner read was erased since: its words can be
+    in any part of the result."""
+    keys = tuple(row.key for row in material.by_uid().values())
+    if keys and tx.rows.count(Conclusion, equals(key=keys)) < len(keys):
+        raise InputErased
 
 
 @dataclass(frozen=True, slots=True)

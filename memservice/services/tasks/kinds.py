@@ -19,6 +19,7 @@ EMBED, DELETE_VECTORS, REPAIR = "embed", "forget", "mend"
 INDEX = "index"
 SCOPE_BACKFILL, SCOPE_REMOVAL = "scope_backfill", "scope_removal"
 WEBHOOK = "webhook"
+REPACK = "repack"
 ERASE = "erase"
 
 MODEL, DREAMS, VECTORS, LOCAL, DELIVERIES = "model", "dreams", "vectors", "local", "deliveries"
@@ -177,6 +178,7 @@ _DECLARED = (
         references=lambda payload: {"endpoint": r.WebhookEndpoint},
         texts=("endpoint", "event_uid", "event", "body"),
     ),
+    TaskKind(REPACK, lambda task: (task.workspace_key, task.session_key)),
     TaskKind(ERASE, lambda task: next(iter(task.payload.items())), of_store=True),
 )
 

@@ -35,6 +35,7 @@ from memservice.services.tasks.kinds import (
     EMBED,
     ERASE,
     INDEX,
+    REPACK,
     REPAIR,
     REPRESENTATION,
     SCOPE_BACKFILL,
@@ -57,7 +58,7 @@ def after_messages(
 ) -> list[Task]:
     """The tasks for new messages of a session: deriving from observed authors, and summaries at
     their intervals."""
-    if _switched_off(session):
+    if is_switched_off(session):
         return []
     by_peer = {member.peer_key: member for member in members}
     observers = [
@@ -81,11 +82,11 @@ def after_messages(
             tasks.append(_representation(rt, message, observer_keys, config))
         if config.summary:
             kinds = [kind for kind, every in _intervals(config) if message.seq % every == 0]
-            tasks.extend([_summary(rt, message, kinds, config)] if kinds else [])
+            tasks.extend([summary(rt, message, kinds, config)] if kinds else [])
     return tasks
 
 
-def _switched_off(session: Session) -> bool:
+def is_switched_off(session: Session) -> bool:
     """Whether background work is off: in generation 1, by a key in the metadata of the session."""
     value = session.metadata.get("deriver_disabled")
     return session.owner_key is not None and value is not None and value is not False
@@ -153,7 +154,8 @@ def _representation(
     )
 
 
-def _summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) -> Task:
+def summary(rt: Runtime, message: Message, kinds: list[str], config: Resolved) -> Task:
+    """Write summaries of these kinds of the messages up to this one."""
     return _task(
         rt,
         SUMMARY,
@@ -221,6 +223,44 @@ def erase_session(rt: Runtime, session: Session) -> Task:
 def erase_workspace(rt: Runtime, workspace: Workspace) -> Task:
     """Like `erase_session`, for a workspace."""
     return _task(rt, ERASE, payload={"workspace": workspace.key})
+
+
+def erase_messages(
+    rt: Runtime,
+    session: Session,
+    keys: Mapping[str, Sequence[int]],
+    uids: Sequence[str],
+    counts: Mapping[str, int],
+) -> Task:
+    """Remove what remains of erased messages of a session. `keys`: those of the erased rows, by
+    kind in the indexes; `uids`: theirs; `counts`: their number by table. Like `erase_session`,
+    only the payload refers to the session."""
+    payload = {
+        "messages": session.key,
+        "workspace": session.workspace_key,
+        "keys": {kind: list(of_kind) for kind, of_kind in keys.items()},
+        "uids": list(uids),
+    }
+    return _task(rt, ERASE, payload=payload, outcome=dict(counts))
+
+
+def repack(rt: Runtime, session: Session, first: int) -> Task:
+    """Close the gap at position `first` of a session."""
+    return _task(
+        rt,
+        REPACK,
+        workspace_key=session.workspace_key,
+        session_key=session.key,
+        payload={"first": first},
+    )
+
+
+def representation_unit(session: Session, author_key: int) -> str:
+    return f"{REPRESENTATION}:{session.workspace_key}:{session.key}:{author_key}"
+
+
+def summary_unit(session: Session) -> str:
+    return f"{SUMMARY}:{session.workspace_key}:{session.key}"
 
 
 def webhook_unit(endpoint: WebhookEndpoint) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -24,6 +25,15 @@ class Position(NamedTuple):
     seq: int
     tokens: int
     created_at: datetime
+
+
+class Span(NamedTuple):
+    """A series of messages of one session, by position."""
+
+    messages: int
+    last: int
+    """Position of the last one; 0 if there is none."""
+    tokens: int
 
 
 class Messages(Repository):
@@ -56,6 +66,29 @@ class Messages(Repository):
             )
         )
         return self.rows.page(Message, condition, (Order("seq", reverse),))
+
+    def span(self, session_key: int, after: int, limit: int) -> Span:
+        """The next messages of a session after a position: at most `limit`."""
+        messages = self._next(session_key, after, limit)
+        tokens = sum(message.tokens for message in messages)
+        return Span(len(messages), messages[-1].seq if messages else 0, tokens)
+
+    def renumber(self, session_key: int, after: int, limit: int, seq: int, tokens: int) -> None:
+        """Give the messages of `span` the dense positions after `seq`, which is not beyond `after`,
+        and `tokens_through` from `tokens` on. The caller holds the session's lock, and no other
+        message has one of these positions."""
+        messages = self._next(session_key, after, limit)
+        moved: list[Message] = []
+        for message in messages:
+            seq, tokens = seq + 1, tokens + message.tokens
+            moved.append(replace(message, seq=seq, tokens_through=tokens))
+        # In two steps, since positions are unique at every moment.
+        self.rows.put([replace(message, seq=-message.seq) for message in moved])
+        self.rows.put(moved)
+
+    def _next(self, session_key: int, after: int, limit: int) -> list[Message]:
+        condition = all_of(equals(session_key=session_key), Compare("seq", "gt", after))
+        return self.rows.page(Message, condition, (Order("seq"),), limit)
 
     def page(
         self,

@@ -48,6 +48,37 @@ class ConclusionsChapter(Chapter):
             assert tx.conclusions.by_keys([]) == {}
             assert [tx.conclusions.by_uid(key, c.uid) for c in conclusions] == conclusions
 
+    def test_conclusions_by_their_sources(self, storage: Storage, dataset: Dataset) -> None:
+        """In every state, in key order, each once."""
+        other = storage.write(lambda tx: populate(tx, "other"))
+        key = dataset.workspace.key
+        first, second, third, fourth = storage.write(
+            lambda tx: tx.conclusions.put(
+                [
+                    dataset.conclusion(1, message_keys=[7, 8], source_ids=None),
+                    dataset.conclusion(
+                        2, message_keys=[8], source_ids=["a", "b"], state=SUPERSEDED
+                    ),
+                    dataset.conclusion(
+                        3, message_keys=[9], source_ids=["b"], state=DELETED, deleted_at=NOW
+                    ),
+                    dataset.conclusion(4, message_keys=[], source_ids=[]),
+                ]
+            )
+        )
+        storage.write(
+            lambda tx: tx.conclusions.put(
+                [other.conclusion(1, message_keys=[7, 8], source_ids=["a", "b"])]
+            )
+        )
+        with storage.read() as tx:
+            assert tx.conclusions.of_messages(key, [8, 7]) == [first, second]
+            assert tx.conclusions.of_messages(key, [9, 10**9]) == [third]
+            assert tx.conclusions.based_on(key, ["a", "b"]) == [second, third]
+            assert tx.conclusions.based_on(key, ["nothing"]) == []
+            assert tx.conclusions.of_messages(key, []) == tx.conclusions.based_on(key, []) == []
+            assert fourth in tx.conclusions.page(key)
+
     def test_conclusions_stay_in_their_workspace(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))
         own = storage.write(lambda tx: tx.conclusions.put([dataset.conclusion(1)]))[0]

@@ -111,6 +111,32 @@ class MessagesChapter(Chapter):
             assert tx.messages.page(other.key) == []
             assert tx.messages.count(other.key) == 0
 
+    def test_positions_become_dense_again(self, storage: Storage, dataset: Dataset) -> None:
+        messages = converse(storage, dataset, 12)
+        other = storage.write(lambda tx: populate(tx, "other"))
+        elsewhere = converse(storage, other, 5)
+        key = dataset.session.key
+        gone = (messages[2], messages[3], messages[7])
+        keys = tuple(message.key for message in gone)
+        storage.write(lambda tx: tx.rows.delete(Message, equals(key=keys)))
+        remaining = [message for message in messages if message not in gone]
+        with storage.read() as tx:
+            assert tx.messages.span(key, 2, 4) == (4, 9, sum(m.tokens for m in remaining[2:6]))
+            assert tx.messages.span(key, 12, 4) == (0, 0, 0)
+        tokens = sum(message.tokens for message in remaining[:2])
+        storage.write(lambda tx: tx.messages.renumber(key, 2, 4, 2, tokens))
+        with storage.read() as tx:
+            assert [m.seq for m in tx.messages.page(key)] == [1, 2, 3, 4, 5, 6, 10, 11, 12]
+        tokens += sum(message.tokens for message in remaining[2:6])
+        storage.write(lambda tx: tx.messages.renumber(key, 9, 1000, 6, tokens))
+        expected: list[Message] = []
+        for message in remaining:
+            through = message.tokens + (expected[-1].tokens_through if expected else 0)
+            expected.append(replace(message, seq=len(expected) + 1, tokens_through=through))
+        with storage.read() as tx:
+            assert tx.messages.page(key) == expected
+            assert tx.messages.page(other.session.key) == elsewhere
+
     def test_messages_by_keys(self, storage: Storage, dataset: Dataset) -> None:
         messages = converse(storage, dataset, 5)
         with storage.read() as tx:

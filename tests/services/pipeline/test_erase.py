@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, NoReturn
 
 import pytest
@@ -60,6 +61,37 @@ def test_a_session_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> 
     assert task.outcome["messages"] == before["messages"]
     assert task.outcome["conclusions"] == before["conclusions"]
     assert task.outcome["sessions"] == 1
+
+
+def test_what_was_concluded_only_from_a_session_goes_with_it(pipeline: Pipeline) -> None:
+    pipeline.say("kept", ("alice", "I like tea."))
+    pipeline.say("s", ("alice", "I own a quokka."), ("alice", "I paint boats."))
+    pipeline.work()
+    tea, quokka, boats = pipeline.conclusions("alice")
+    conclusion = partial(
+        replace,
+        tea,
+        key=0,
+        level=r.DEDUCTIVE,
+        internal={"premises": ["I own a quokka."]},
+        message_keys=quokka.message_keys,
+    )
+
+    def conclude(tx: Transaction) -> list[r.Conclusion]:
+        only = conclusion(uid=new_uid(), source_ids=[quokka.uid])
+        both = conclusion(uid=new_uid(), source_ids=[boats.uid, tea.uid])
+        deeper = conclusion(uid=new_uid(), source_ids=[only.uid])
+        return tx.conclusions.put([only, both, deeper])
+
+    _, both, _ = pipeline.rt.storage.write(conclude)
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    pipeline.work()
+    left = {row.uid: row for row in pipeline.conclusions("alice")}
+    assert left.keys() == {tea.uid, both.uid}
+    assert left[both.uid].source_ids == [tea.uid]
+    assert left[both.uid].internal == {"premises": ["I like tea."]}
+    assert left[both.uid].message_keys == []
+    assert only_task(pipeline).outcome["conclusions"] == 4
 
 
 def test_a_workspace_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> None:

@@ -1,0 +1,63 @@
+"""Erases messages with everything that rests on them: the one rule for a single message, for all
+messages of a peer, and for messages that are older than their retention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memservice.domain.filters import equals
+from memservice.domain.records import Message, Metamessage, Session
+from memservice.runtime import Runtime
+from memservice.services import indexing
+from memservice.services.erasure import conclusions, summaries, work
+from memservice.spi.storage import Transaction
+
+BATCH_SIZE = 500
+"""Messages per transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """What a step erased."""
+
+    keys: Mapping[str, list[int]]
+    """Keys of the erased rows, by their kind in the indexes."""
+    uids: Sequence[str]
+    """Uids of these rows."""
+    covered: Mapping[str, int]
+    """Kind of a removed summary → the last position that it covered (`summaries.make_again`)."""
+    counts: Mapping[str, int]
+    """Number of erased rows by table."""
+
+
+def erase(
+    rt: Runtime, tx: Transaction, session: Session, messages: Sequence[Message]
+) -> ErasedRows:
+    """Erase messages of a session whose row is locked: their rows, texts and vectors, the
+    conclusions that rest on them alone, the summaries that cover them, notes about them, and their
+    tasks. Their positions remain free (`positions.repack`).
+
+    At most `BATCH_SIZE` messages. Call `work.interrupt_session` before the session is locked. The
+    keys remain in a vector index outside the storage until its tasks ran.
+    """
+    keys = [message.key for message in messages]
+    tasks = work.drop_tasks(tx, session, messages)
+    covered = summaries.remove(tx, session, messages)
+    erased = conclusions.erase_resting_on(rt, tx, session.workspace_key, messages)
+    notes = tx.rows.delete(Metamessage, equals(message_key=tuple(keys)))
+    indexing.remove_rows(rt, tx, indexing.MESSAGE, session.workspace_key, keys)
+    number = tx.rows.delete(Message, equals(key=tuple(keys)))
+    counts = {
+        "messages": number,
+        "conclusions": len(erased),
+        "summaries": len(covered),
+        "metamessages": notes,
+        "tasks": tasks,
+    }
+    return ErasedRows(
+        {indexing.MESSAGE: keys, indexing.CONCLUSION: [row.key for row in erased]},
+        [*(message.uid for message in messages), *(row.uid for row in erased)],
+        covered,
+        counts,
+    )

@@ -1,0 +1,63 @@
+"""Background work on rows that are erased: what waits is dropped, what is in progress stores
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from memservice.domain.filters import equals
+from memservice.domain.records import (
+    FAILED,
+    PENDING,
+    Conclusion,
+    Lease,
+    Message,
+    Session,
+    Task,
+)
+from memservice.services.tasks import kinds, outbox
+from memservice.spi.storage import Transaction
+
+
+def interrupt_session(tx: Transaction, session: Session) -> None:
+    """Take the leases of the work that reads the session's messages: it stores nothing, and starts
+    again with the messages that remain. Call it before the session's row is locked, as a worker
+    that stores results locks its lease first."""
+    of_session = [str(session.workspace_key), str(session.key)]
+    _interrupt(
+        tx,
+        lambda kind, about: (
+            kind in (kinds.REPRESENTATION, kinds.SUMMARY) and about[:2] == of_session
+        ),
+    )
+
+
+def interrupt_pairs(tx: Transaction, conclusions: Sequence[Conclusion]) -> None:
+    """The same for the work that reads the conclusions of these pairs."""
+    pairs = {
+        (str(row.workspace_key), str(row.observer_key), str(row.observed_key))
+        for row in conclusions
+    }
+    _interrupt(tx, lambda kind, about: kind in (kinds.DREAM, kinds.CARD) and tuple(about) in pairs)
+
+
+def _interrupt(tx: Transaction, reads: Callable[[str, list[str]], bool]) -> None:
+    units = []
+    for lease in tx.tasks.leases():
+        kind, *about = lease.unit.split(":")
+        if reads(kind, about):
+            units.append(lease.unit)
+    if units:
+        tx.rows.delete(Lease, equals(unit=tuple(units)))
+
+
+def drop_tasks(tx: Transaction, session: Session, messages: Sequence[Message]) -> int:
+    """Delete the tasks of these messages that may still run. Returns their number."""
+    keys = tuple(message.key for message in messages)
+    units = {outbox.summary_unit(session)}
+    units |= {outbox.representation_unit(session, message.author_key) for message in messages}
+    return sum(
+        tx.rows.delete(Task, equals(unit=unit, state=state, message_key=keys))
+        for unit in sorted(units)
+        for state in (PENDING, FAILED)
+    )
