@@ -284,25 +284,13 @@ class PostgresTextIndex:
             "terms": [term.term for term in search_terms],
             "weights": [term.weight for term in search_terms],
         }
-        if index_filter.sessions is not None:
-            # If the sessions have less than about a quarter as many rows as the terms have
-            # postings, read the sessions' rows.
-            enough = sum(term.rows for term in search_terms) // 4 + 1
-            if (
-                driver.execute(
-                    _SESSION_ROWS,
-                    {
-                        **workspace_parameters,
-                        "sessions": filter_values["sessions"],
-                        "enough": enough,
-                    },
-                ).fetchall()[0][0]
-                < enough
-            ):
-                return driver.execute(
-                    _IN_SESSIONS.format(fits=fits),
-                    {**workspace_parameters, **filter_values, **all_terms, "limit": k},
-                ).fetchall()
+        if index_filter.sessions is not None and _have_few_rows(
+            driver, workspace_parameters, filter_values["sessions"], search_terms
+        ):
+            return driver.execute(
+                _IN_SESSIONS.format(fits=fits),
+                {**workspace_parameters, **filter_values, **all_terms, "limit": k},
+            ).fetchall()
         affordable_count = sum(
             total <= self._budget for total in accumulate(term.rows for term in search_terms)
         )
@@ -336,6 +324,20 @@ class PostgresTextIndex:
         if len(rows) < k and common_terms:
             read(_EACH_COMMON.format(fits=fits), k, terms=common_terms)
         return list(rows.values())
+
+
+def _have_few_rows(
+    driver: Driver,
+    workspace_parameters: dict[str, int],
+    sessions: Any,
+    search_terms: Sequence[_SearchTerm],
+) -> bool:
+    """Whether sessions have so few rows that it is faster to read these than the postings of the
+    terms: about a quarter as many."""
+    enough = sum(term.rows for term in search_terms) // 4 + 1
+    parameters = {**workspace_parameters, "sessions": sessions, "enough": enough}
+    count: int = driver.execute(_SESSION_ROWS, parameters).fetchall()[0][0]
+    return count < enough
 
 
 class _SearchTerm(NamedTuple):

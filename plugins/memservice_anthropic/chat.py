@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure, ToolCall, Turn
@@ -25,7 +25,7 @@ from memservice_http.chat import (
 from memservice_http.features import OptionalFeature
 
 _EFFORTS = {"minimal": "low"}
-"""Ours that Anthropic calls otherwise."""
+"""Our name of an effort → Anthropic's, where it differs."""
 _FINISHED = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -34,14 +34,14 @@ _FINISHED = {
     "tool_use": "tool_calls",
 }
 BUDGET = "thinking budget"
-"""Newer models decide themselves how long they think (`adaptive`) and take an effort instead."""
+"""Newer models reject it: they choose the amount of thinking (`adaptive`), guided by an effort."""
 _BUDGET_EFFORTS = ((4_000, "low"), (12_000, "medium"))
-"""Budgets below so many tokens → the effort that comes nearest; above all of them it is `high`."""
+"""A budget below this number of tokens → the nearest effort; `high` for larger budgets."""
 _THOUGHTS = ("thinking", "redacted_thinking")
 MIN_BUDGET = 1024
-"""Tokens: a smaller budget for thinking is refused."""
+"""Tokens. The API rejects a smaller budget for thinking."""
 SHORT_CACHE_SECONDS = 300
-"""A prompt that is to be kept for longer is kept for an hour."""
+"""A prompt that should be cached for longer is cached for an hour."""
 
 
 class AnthropicModel(HttpModel):
@@ -81,7 +81,6 @@ class AnthropicModel(HttpModel):
         self, request: CompletionRequest, lacking: frozenset[str], *, stream: bool
     ) -> RequestBody:
         mode = mode_of(request, lacking, (SCHEMA, PROMPT))
-        options = request.options
         system, turns = system_and_rest(turns_of(request, mode))
         body: dict[str, Any] = {
             "model": request.model,
@@ -89,45 +88,12 @@ class AnthropicModel(HttpModel):
             "messages": _messages(turns),
         }
         used = {mode or ""}
-        thinking = None if "thinking" in lacking else _thinking(request, turns)
-        effort = options.get("thinking_effort")
-        if thinking is not None:
-            # Reasoning counts as output: its room comes on top of the answer's.
-            body["max_tokens"] += max(thinking["budget_tokens"], request.reasoning_headroom)
-            if BUDGET in lacking:
-                effort = effort or _effort_for(thinking["budget_tokens"])
-                thinking = {"type": "adaptive"}
-            else:
-                used.add(BUDGET)
-            used.add("thinking")
-            body["thinking"] = thinking
-        else:
-            body["max_tokens"] += request.reasoning_headroom
-        # While a model thinks, neither may be set.
-        sampling = (
-            {"temperature": request.temperature, "top_k": options.get("top_k")}
-            if thinking is None
-            else {}
-        )
-        for name, value in {**sampling, "top_p": options.get("top_p")}.items():
-            if value is not None and name not in lacking and (name != "top_p" or thinking is None):
-                used.add(name)
-                body[name] = min(value, 1.0) if name == "temperature" else value
-        if stop := [text for text in options.get("stop_sequences") or () if text.strip()]:
-            body["stop_sequences"] = stop
+        effort = _add_thinking(body, used, request, turns, lacking)
+        _add_sampling(body, used, request, lacking)
         if system:
             body["system"] = [{"type": "text", "text": text} for text in system if text]
         if request.tools:
-            body["tools"] = [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "input_schema": tool.parameters,
-                }
-                for tool in request.tools
-            ]
-            if (choice := _choice(request.tool_choice, turns)) is not None:
-                body["tool_choice"] = choice
+            _add_tools(body, request, turns)
         config: dict[str, Any] = {}
         if effort not in (None, "none") and "effort" not in lacking:
             used.add("effort")
@@ -136,20 +102,16 @@ class AnthropicModel(HttpModel):
             config["format"] = {"type": "json_schema", "schema": request.response_schema}
         if config:
             body["output_config"] = config
+        policy = request.options.get("cache_policy")
         if "cache_control" not in lacking and (
-            control := _cache_control(options.get("cache_policy"), is_loop=bool(request.tools))
+            control := _cache_control(policy, is_loop=bool(request.tools))
         ):
             used.add("cache_control")
             _mark(body, control)
         if stream:
             body["stream"] = True
-        return RequestBody(
-            "/messages"
-            if self.endpoint.url("").path.rstrip("/").endswith("/v1")
-            else "/v1/messages",
-            body,
-            used=used,
-        )
+        has_version = self.endpoint.url("").path.rstrip("/").endswith("/v1")
+        return RequestBody("/messages" if has_version else "/v1/messages", body, used=used)
 
     def documents_schema_with_tools(self, model: str) -> bool:
         return self._is_official
@@ -198,6 +160,59 @@ class AnthropicModel(HttpModel):
                 (usage.get("output_tokens_details") or {}).get("thinking_tokens")
             ),
         )
+
+
+def _add_thinking(
+    body: dict[str, Any],
+    used: set[str],
+    request: CompletionRequest,
+    turns: Sequence[Turn],
+    lacking: Collection[str],
+) -> Any:
+    """Add the budget for thinking and its room in the output. Returns the effort, if there is
+    one."""
+    effort = request.options.get("thinking_effort")
+    thinking = None if "thinking" in lacking else _thinking(request, turns)
+    if thinking is None:
+        body["max_tokens"] += request.reasoning_headroom
+        return effort
+    # Reasoning counts as output: its room comes on top of the answer's.
+    body["max_tokens"] += max(thinking["budget_tokens"], request.reasoning_headroom)
+    if BUDGET in lacking:
+        effort = effort or _effort_for(thinking["budget_tokens"])
+        thinking = {"type": "adaptive"}
+    else:
+        used.add(BUDGET)
+    used.add("thinking")
+    body["thinking"] = thinking
+    return effort
+
+
+def _add_sampling(
+    body: dict[str, Any], used: set[str], request: CompletionRequest, lacking: Collection[str]
+) -> None:
+    options = request.options
+    if "thinking" not in body:  # models that think accept none of these
+        sampling = {
+            "temperature": request.temperature,
+            "top_k": options.get("top_k"),
+            "top_p": options.get("top_p"),
+        }
+        for name, value in sampling.items():
+            if value is not None and name not in lacking:
+                used.add(name)
+                body[name] = min(value, 1.0) if name == "temperature" else value
+    if stop := [text for text in options.get("stop_sequences") or () if text.strip()]:
+        body["stop_sequences"] = stop
+
+
+def _add_tools(body: dict[str, Any], request: CompletionRequest, turns: Sequence[Turn]) -> None:
+    body["tools"] = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        for tool in request.tools
+    ]
+    if (choice := _choice(request.tool_choice, turns)) is not None:
+        body["tool_choice"] = choice
 
 
 class _Reading(StreamReader):

@@ -188,29 +188,49 @@ def create(
 ) -> Stored:
     """Store new conclusions, count repetitions of stored ones, and leave out drafts with a source
     that no longer exists."""
-    drafts = candidates.drafts
-    source_ids = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
-    alive = (
-        {
-            row.uid
-            for row in tx.rows.page(
-                Conclusion, equals(collection_key=collection.key, uid=source_ids, state=LIVE)
-            )
-        }
-        if source_ids
-        else set()
+    chosen = _chosen(tx, collection, candidates, counts)
+    repeated = sorted({row.key for row in chosen.stands_for.values() if row.key})
+    tx.conclusions.reinforce(repeated)
+    counts["reinforced"] += len(repeated)
+    conclusions = tx.conclusions.put([row for _, row in chosen.new])
+    vectors = candidates.vectors
+    new_vectors = None if vectors is None else [vectors[index] for index, _ in chosen.new]
+    tx.tasks.add(
+        indexing.index_conclusions(rt, tx, collection.workspace_key, conclusions, new_vectors)
     )
-    same = {
-        level: tx.conclusions.same(
-            collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None
-        )
-        for level in {draft.row.level for draft in drafts}
-    }
-    fresh: dict[tuple[str, str], tuple[int, Conclusion]] = {}
-    stands_for: dict[int, Conclusion] = {}
+    counts["created"] += len(conclusions)
+    keys = {row.uid: row.key for row in conclusions}
+    return Stored(
+        {index: row.key or keys[row.uid] for index, row in chosen.stands_for.items()},
+        chosen.replaced,
+        tuple(row.uid for row in conclusions),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The rows that the drafts of a dream become."""
+
+    new: Sequence[tuple[int, Conclusion]]
+    """Position of a draft, and its new row, without a key."""
+    stands_for: Mapping[int, Conclusion]
     """Index of a statement → its row: a new one, a stored one, or the row of an earlier statement
     with the same text."""
-    names = {uid: uid for uid in alive}
+    replaced: list[tuple[Conclusion, int]]
+    """A stored conclusion that is to be superseded, and the index of the statement that replaces
+    it."""
+
+
+def _chosen(
+    tx: Transaction, collection: Collection, candidates: Candidates, counts: Counter[str]
+) -> _Chosen:
+    """The rows for the drafts whose sources still exist. Counts the other drafts."""
+    drafts = candidates.drafts
+    same = _same(tx, collection, drafts)
+    # By the uid of a draft or of a stored source: the uid of its row.
+    names = {uid: uid for uid in _live_sources(tx, collection, drafts)}
+    new: dict[tuple[str, str], tuple[int, Conclusion]] = {}
+    stands_for: dict[int, Conclusion] = {}
     replaced: list[tuple[Conclusion, int]] = []
     for index, draft in enumerate(drafts):
         mark = (draft.row.level, draft.row.fingerprint)
@@ -222,33 +242,38 @@ def create(
         unchanged = duplicate is not None and _is_unchanged(tx, duplicate.existing)
         if conclusion is None and duplicate is not None and unchanged and not duplicate.replaces:
             conclusion = duplicate.existing
-        elif conclusion is None and mark not in fresh:
+        elif conclusion is None and mark not in new:
             sources = list(dict.fromkeys(names[uid] for uid in draft.row.source_ids or ()))
             row = replace(draft.row, source_ids=sources)
             if duplicate is not None and unchanged:
                 row = replace(row, times_derived=duplicate.existing.times_derived + 1)
                 replaced.append((duplicate.existing, draft.index))
-            fresh[mark] = (index, row)
-        stands_for[draft.index] = conclusion or fresh[mark][1]
+            new[mark] = (index, row)
+        stands_for[draft.index] = conclusion or new[mark][1]
         # Later statements may have this one as a source, by the uid of its draft.
         names[draft.row.uid] = stands_for[draft.index].uid
-    repeated = sorted({row.key for row in stands_for.values() if row.key})
-    tx.conclusions.reinforce(repeated)
-    counts["reinforced"] += len(repeated)
-    conclusions = tx.conclusions.put([row for _, row in fresh.values()])
-    chosen = (
-        None
-        if candidates.vectors is None
-        else [candidates.vectors[index] for index, _ in fresh.values()]
-    )
-    tx.tasks.add(indexing.index_conclusions(rt, tx, collection.workspace_key, conclusions, chosen))
-    counts["created"] += len(conclusions)
-    keys = {row.uid: row.key for row in conclusions}
-    return Stored(
-        {index: row.key or keys[row.uid] for index, row in stands_for.items()},
-        replaced,
-        tuple(row.uid for row in conclusions),
-    )
+    return _Chosen(list(new.values()), stands_for, replaced)
+
+
+def _live_sources(tx: Transaction, collection: Collection, drafts: Sequence[Draft]) -> set[str]:
+    """Uids of the sources of drafts that are still live."""
+    source_ids = tuple(sorted({uid for draft in drafts for uid in draft.row.source_ids or ()}))
+    if not source_ids:
+        return set()
+    condition = equals(collection_key=collection.key, uid=source_ids, state=LIVE)
+    return {row.uid for row in tx.rows.page(Conclusion, condition)}
+
+
+def _same(
+    tx: Transaction, collection: Collection, drafts: Sequence[Draft]
+) -> dict[str, Mapping[str, Conclusion]]:
+    """Level → fingerprint → the stored conclusion with that text."""
+    return {
+        level: tx.conclusions.same(
+            collection.key, level, [d.row.fingerprint for d in drafts if d.row.level == level], None
+        )
+        for level in {draft.row.level for draft in drafts}
+    }
 
 
 def _is_unchanged(tx: Transaction, conclusion: Conclusion) -> bool:

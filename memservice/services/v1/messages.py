@@ -8,7 +8,7 @@ from typing import Any
 
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import parse_containment
-from memservice.domain.records import DELETING, Message, Peer, Session
+from memservice.domain.records import DELETING, Message, Peer, Session, Workspace
 from memservice.runtime import Runtime
 from memservice.services import idempotency, validation
 from memservice.services import messages as shared
@@ -80,23 +80,13 @@ def create(
         replayed = idempotency.stored_messages(tx, session, once)
         if replayed is not None or not drafts:
             return workspace.slug, user, replayed or [], False
-        assistant = (
-            None
-            if all(draft.is_user for draft in drafts)
-            else users.assistant_of(rt, tx, workspace)
-        )
+        assistant = None
+        if not all(draft.is_user for draft in drafts):
+            assistant = _join_assistant(rt, tx, workspace, session)
         message_authors = [
             user if draft.is_user or assistant is None else assistant for draft in drafts
         ]
         authors = {peer.slug: peer for peer in message_authors}
-        if assistant is not None:
-            shared_sessions.join(
-                rt,
-                tx,
-                session,
-                {assistant.slug: assistant},
-                {assistant.slug: shared_sessions.MemberConfig(observe_me=False)},
-            )
         authored = [
             replace(item, author=peer.slug)
             for item, peer in zip(prepared, message_authors, strict=True)
@@ -109,6 +99,19 @@ def create(
     if is_new:
         emit.messages_created(rt, app, messages)
     return [_user_message(message, user) for message in messages]
+
+
+def _join_assistant(rt: Runtime, tx: Transaction, workspace: Workspace, session: Session) -> Peer:
+    """The author of messages that the user did not write, as a member of the session."""
+    assistant = users.assistant_of(rt, tx, workspace)
+    shared_sessions.join(
+        rt,
+        tx,
+        session,
+        {assistant.slug: assistant},
+        {assistant.slug: shared_sessions.MemberConfig(observe_me=False)},
+    )
+    return assistant
 
 
 def _find_session(
