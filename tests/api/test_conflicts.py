@@ -329,7 +329,7 @@ def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(
     collection = all_generations.v1.post(f"{user}/collections", {"name": "shelf"})
     shelf = f"{user}/collections/{collection['id']}/documents"
     all_generations.v1.post(shelf, {"content": "alice collects clocks"})
-    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
+    assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
     made = all_generations.clients["v1"].conclude(ALICE, "alice likes tea")
     (shown,) = all_generations.newest.ok(all_generations.newest.post("/conclusions/list"))["items"]
     assert (shown["id"], shown["session_id"], shown["level"]) == (made, None, "explicit")
@@ -340,14 +340,14 @@ def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(
         == "alice likes coffee"
     )
     assert [face.nearest(ALICE, "coffee") for face in all_generations.all()] == [made] * 3
-    assert [face.known(ALICE) for face in all_generations.all()] == [
+    assert [face.conclusions(ALICE) for face in all_generations.all()] == [
         [(made, "alice likes coffee")]
     ] * 3
     assert all_generations.v1.problem("DELETE", document_path)
     assert all_generations.v2.delete(f"/observations/{made}").status_code == 200
     assert all_generations.v1.refused(404, "GET", document_path)
     assert all_generations.v1.refused(404, "PUT", document_path, {"content": "x"})
-    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
+    assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
 
 
 def test_conflict_12_a_conclusion_without_a_session(
@@ -527,7 +527,7 @@ def test_conflict_17_deriving_is_off_if_any_says_so(
         )
     all_generations.v1.say(f"{user}/sessions/{all_generations.uid_of(name)}", (True, TORTOISE))
     Worker(all_generations.runtime).run_until_idle()
-    assert [len(face.known(ALICE)) for face in all_generations.all()] == [derived] * 3
+    assert [len(face.conclusions(ALICE)) for face in all_generations.all()] == [derived] * 3
 
 
 def test_conflict_17_an_old_switch_of_a_session_goes_before_the_present_one_of_its_workspace(
@@ -544,7 +544,7 @@ def test_conflict_17_an_old_switch_of_a_session_goes_before_the_present_one_of_i
     )
     all_generations.v1.say(session, (True, TORTOISE))
     Worker(all_generations.runtime).run_until_idle()
-    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
+    assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
 
 
 def test_conflict_18_both_families_of_keys_open_every_generation(client: Any) -> None:

@@ -173,17 +173,17 @@ def test_status_tells_whether_messages_are_worked_in(api: Api, mcp: McpClient) -
 def test_workspace_and_peer_come_from_the_path_headers_or_settings(api: Api) -> None:
     bare = McpClient(api.client)
 
-    def place(client: McpClient, **headers: str) -> tuple[str, str]:
+    def names(client: McpClient, **headers: str) -> tuple[str, str]:
         params = {"name": "status", "arguments": {}}
         status = client.ask("tools/call", params, **headers)["result"]["structuredContent"]
         return status["workspace"], status["peer"]
 
-    assert place(bare) == ("default", "user")
+    assert names(bare) == ("default", "user")
     named = {"X-Memservice-Workspace": "of-header", "X-Memservice-Peer": "ann"}
-    assert place(bare, **named) == ("of-header", "ann")
-    assert place(bare, **{"X-Honcho-Workspace-ID": "older"}) == ("older", "user")
-    assert place(McpClient(api.client, "/mcp/of-path"), **named) == ("of-path", "ann")
-    assert place(McpClient(api.client, "/mcp/of-path/bea"), **named) == ("of-path", "bea")
+    assert names(bare, **named) == ("of-header", "ann")
+    assert names(bare, **{"X-Honcho-Workspace-ID": "older"}) == ("older", "user")
+    assert names(McpClient(api.client, "/mcp/of-path"), **named) == ("of-path", "ann")
+    assert names(McpClient(api.client, "/mcp/of-path/bea"), **named) == ("of-path", "bea")
 
 
 # --- the protocol

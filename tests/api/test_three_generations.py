@@ -48,7 +48,9 @@ def test_a_deleted_conclusion_is_hidden_in_every_generation(
     path = f"/observations/{gone}" if generation == "v2" else f"/conclusions/{gone}"
     api = all_generations.v2 if generation == "v2" else all_generations.newest
     assert api.delete(path).status_code == (200 if generation == "v2" else 204)
-    assert [face.known(ALICE) for face in all_generations.all()] == [[(kept, "alice dances")]] * 3
+    assert [face.conclusions(ALICE) for face in all_generations.all()] == [
+        [(kept, "alice dances")]
+    ] * 3
     assert [face.nearest(ALICE, "sings") for face in all_generations.all()] == [kept] * 3
 
 
@@ -133,7 +135,7 @@ def test_rows_of_the_first_generation_alone_do_not_affect_the_others(
         (face.peers(), face.sessions(ALICE), face.messages(uid(session), ALICE))
         for face in all_generations.all()[1:]
     ] == before
-    assert [face.known(ALICE) for face in all_generations.all()] == [[]] * 3
+    assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
     for api in (all_generations.v2, all_generations.newest):
         assert api.ok(api.post("/search", {"query": "gloomy"})) == []
         assert "gloomy" not in api.get(f"/sessions/{uid(session)}/context").text

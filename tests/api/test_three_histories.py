@@ -355,7 +355,7 @@ class Histories(RuleBasedStateMachine):
         workspace, session, user = self.held(pick)
         if len(workspace.sessions) >= 4 * MANY:
             return
-        until = upto % len(session.said) if upto is not None and session.said else None
+        until = upto % len(session.messages) if upto is not None and session.messages else None
         query = f"?deep_copy={str(deep).lower()}"
         if until is not None:
             query += f"&message_id={self.message_ids(workspace, session)[until]}"
@@ -381,7 +381,7 @@ class Histories(RuleBasedStateMachine):
         else:
             viewers = [user for user in workspace.users if session.is_shown_to(user)]
             if not viewers:
-                return ["unknown"] * len(session.said)
+                return ["unknown"] * len(session.messages)
             path = f"{self.at(workspace, viewers[0], session)}/messages/list"
         return [item["id"] for item in self.items(path)]
 
@@ -402,7 +402,7 @@ class Histories(RuleBasedStateMachine):
         )
         if allowed:
             authors = [user if is_user else workspace.the_assistant() for is_user in by]
-            session.said += zip((content for content, _ in said), authors, strict=True)
+            session.messages += zip((content for content, _ in said), authors, strict=True)
             session.join(authors)
             self.learn(workspace)
 
@@ -420,7 +420,7 @@ class Histories(RuleBasedStateMachine):
         self.ask("POST", path, body, status=404 if not allowed else 201 if by == "v3" else 200)
         if allowed:
             (peer,) = workspace.ensure([author])
-            self._joined(workspace, slug, [author]).said.append((text, peer))
+            self._joined(workspace, slug, [author]).messages.append((text, peer))
 
     @precondition(has_session)
     @rule(pick=PICK)
@@ -520,12 +520,12 @@ class Histories(RuleBasedStateMachine):
                 (item["content"], item["is_user"])
                 for item in self.items(f"{self.at(workspace, user, session)}/messages/list")
             ]
-            mine = [(content, author is user) for content, author in session.said]
+            mine = [(content, author is user) for content, author in session.messages]
             assert seen == (mine if session.is_shown_to(user) else [])
         for by in ("v2", "v3"):
             path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/messages/list"
             told = [(item["content"], item["peer_id"]) for item in self.items(path)]
-            said = [(content, author.slug) for content, author in session.said]
+            said = [(content, author.slug) for content, author in session.messages]
             assert told == ([] if session.state == ARCHIVED else said)
 
     def see_members(self, workspace: Workspace, session: Session) -> None:

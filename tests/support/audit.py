@@ -35,11 +35,11 @@ def main(command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> int:
     try:
         packages: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        if done.returncode == WRONG_USE or "No module named" in said:
-            print(f"pip-audit could not be run: {said}")
+        message = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        if done.returncode == WRONG_USE or "No module named" in message:
+            print(f"pip-audit could not be run: {message}")
             return FAILED
-        return _not_audited(f"the service could not be asked: {said}")
+        return _not_audited(f"the service could not be asked: {message}")
     audited = [package for package in packages if "skip_reason" not in package]
     vulnerable = [(package, hole) for package in audited for hole in package["vulns"]]
     for package, hole in vulnerable:

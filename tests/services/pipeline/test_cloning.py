@@ -85,10 +85,10 @@ def test_vectors_of_a_clone_are_copied(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(embedder, EMBEDDER="lengths")
     pipeline.say("s", *(("alice", f"I like tea number {n}.") for n in range(150)), ("alice", " "))
     pipeline.work()
-    asked = len(embedder.asked)
+    calls = len(embedder.calls)
     copy = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
     pipeline.work()
-    assert len(embedder.asked) == asked
+    assert len(embedder.calls) == calls
     with pipeline.rt.storage.read() as tx:
         space = tx.spaces.active(1, "message")
         assert space is not None
@@ -110,7 +110,7 @@ def test_vectors_of_a_clone_are_computed_if_the_original_is_erased(
     deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
     pipeline.run("erase:session:1")
     pipeline.work()
-    assert embedder.asked.count(["I like tea."]) >= 2
+    assert embedder.calls.count(["I like tea."]) >= 2
     assert indexed(pipeline, 1)[1] == 1
 
 

@@ -27,7 +27,7 @@ from memservice.worker.polling import Worker
 from support.examples import examples
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Clock, Pipeline
-from support.processes.boundaries import held
+from support.processes.boundaries import contents
 from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.timeout(300)
@@ -161,7 +161,7 @@ class CrashingPipeline:
         """
         self.work()
         orders = {author: self.pipeline.texts(author) for author in AUTHORS}
-        found = held(self.rt)
+        found = contents(self.rt)
         return {
             **found,
             "summaries": [(kind, last) for kind, _, last in found["summaries"]],

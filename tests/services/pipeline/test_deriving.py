@@ -111,7 +111,7 @@ def test_messages_are_derived_in_order_however_they_are_batched(
     for number in range(8):
         pipeline.say("s", ("alice", f"Fact number {number}."))
     pipeline.work()
-    assert pipeline.reasoner.said() == [
+    assert pipeline.reasoner.new_messages() == [
         [f"Fact number {n}." for n in batch] for batch in ((0, 1, 2), (3, 4, 5), (6, 7))
     ]
     assert pipeline.texts("alice") == [f"Fact number {n}." for n in range(8)]
@@ -132,7 +132,7 @@ def test_a_costly_reasoner_gets_batches_of_bounded_tokens(open_pipeline: OpenPip
     )
     each = said[0].tokens
     pipeline.work()
-    sizes = [len(batch) for batch in pipeline.reasoner.said()]
+    sizes = [len(batch) for batch in pipeline.reasoner.new_messages()]
     assert sum(sizes) == 7
     assert all(size == 40 // each for size in sizes[:-1])
 
@@ -147,7 +147,7 @@ def test_one_long_message_is_derived_whatever_the_bound(open_pipeline: OpenPipel
         "s", ("alice", "A message with many more tokens than one."), ("alice", "And another one.")
     )
     pipeline.work()
-    assert [len(batch) for batch in pipeline.reasoner.said()] == [1, 1]
+    assert [len(batch) for batch in pipeline.reasoner.new_messages()] == [1, 1]
 
 
 def test_observers_get_the_same_conclusions_in_their_own_collections(pipeline: Pipeline) -> None:
@@ -291,7 +291,10 @@ def test_instructions_are_those_at_the_time_of_the_message(pipeline: Pipeline) -
         "Only food.",
         "Only travel.",
     ]
-    assert pipeline.reasoner.said() == [["I like plums.", "I like pears."], ["I went to Rome."]]
+    assert pipeline.reasoner.new_messages() == [
+        ["I like plums.", "I like pears."],
+        ["I went to Rome."],
+    ]
 
 
 def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(

@@ -30,11 +30,11 @@ class Dreamer(ScriptedReasoner):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[ConsolidateRequest] = []
+        self.dream_requests: list[ConsolidateRequest] = []
         self.dream: Callable[[ConsolidateRequest], Consolidated] = lambda request: Consolidated()
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
-        self.asked.append(request)
+        self.dream_requests.append(request)
         return self.dream(request)
 
 
@@ -522,10 +522,10 @@ class TestCard:
         memory.configure(peer_card={"create": False})
         memory.dream(Consolidated(card=["ATTRIBUTE: tall"]))
         assert memory.card() is None
-        assert memory.reasoner.asked[-1].write_card is False
+        assert memory.reasoner.dream_requests[-1].write_card is False
         task = memory.dream(Consolidated(card=["ATTRIBUTE: tall"]), kind=dreams.CARD_REFRESH)
         assert "skipped" in task.outcome
-        assert len(memory.reasoner.asked) == 1
+        assert len(memory.reasoner.dream_requests) == 1
 
     def test_a_refresh_writes_the_card_only(self, memory: DreamingMemory) -> None:
         (one,) = memory.tell("One.")
@@ -536,14 +536,14 @@ class TestCard:
         assert memory.card() == ["ATTRIBUTE: tall"]
         assert memory.pipeline.texts("alice") == ["One."]
         assert memory.collection().last_dream_at is None
-        assert memory.reasoner.asked[-1].card_only
+        assert memory.reasoner.dream_requests[-1].card_only
 
     def test_rebuilding_drops_generated_lines(self, memory: DreamingMemory) -> None:
         memory.tell("One.")
         memory.dream(Consolidated(card=["ATTRIBUTE: from a session that left"]))
         memory.write_card("mine", "ATTRIBUTE: from a session that left")
         memory.dream(Consolidated(card=["ATTRIBUTE: new"]), kind=dreams.CARD_REFRESH, rebuild=True)
-        assert memory.reasoner.asked[-1].card == ["mine"]
+        assert memory.reasoner.dream_requests[-1].card == ["mine"]
         assert memory.card() == ["mine", "ATTRIBUTE: new"]
         memory.dream(Consolidated(), kind=dreams.CARD_REFRESH, rebuild=True)
         assert memory.card() == ["mine"]
@@ -571,13 +571,13 @@ class TestRequest:
         one, two, three = memory.tell("One.", "Two.", "Three.")
         conclusions.delete(memory.pipeline.rt, PRINCIPAL, WORKSPACE, two.uid)
         memory.dream()
-        (asked,) = memory.reasoner.asked
-        assert [(known.uid, known.content) for known in asked.known] == [
+        (request,) = memory.reasoner.dream_requests
+        assert [(known.uid, known.content) for known in request.known] == [
             (one.uid, "One."),
             (three.uid, "Three."),
         ]
-        assert (asked.observer, asked.observed, asked.card) == ("alice", "alice", [])
-        assert {known.session for known in asked.known} == {"s"}
+        assert (request.observer, request.observed, request.card) == ("alice", "alice", [])
+        assert {known.session for known in request.known} == {"s"}
 
     def test_has_the_instructions_of_dream_and_card(self, memory: DreamingMemory) -> None:
         memory.tell("One.")
@@ -587,15 +587,18 @@ class TestRequest:
             peer_card={"custom_instructions": "Card."},
         )
         memory.dream()
-        (asked,) = memory.reasoner.asked
-        assert (asked.instructions, asked.card_instructions) == ("All.\n\nDream.", "All.\n\nCard.")
+        (request,) = memory.reasoner.dream_requests
+        assert (request.instructions, request.card_instructions) == (
+            "All.\n\nDream.",
+            "All.\n\nCard.",
+        )
 
     def test_no_dream_runs_if_the_configuration_forbids_it(self, memory: DreamingMemory) -> None:
         memory.tell("One.")
         memory.configure(dream={"enabled": False})
         task = memory.dream()
         assert (task.state, "skipped" in task.outcome) == ("done", True)
-        assert memory.reasoner.asked == []
+        assert memory.reasoner.dream_requests == []
         assert memory.collection().last_dream_at is None
 
     def test_a_failed_dream_is_retried_until_it_fails_permanently(
@@ -632,7 +635,7 @@ class TestRequest:
         assert len(units) == 1
         reports = together(*[lambda: memory.pipeline.run(units[0])] * 3)
         assert sum(report.done for report in reports) == 2
-        assert [asked.card_only for asked in memory.reasoner.asked] == [False, True]
+        assert [request.card_only for request in memory.reasoner.dream_requests] == [False, True]
 
     def test_search_finds_new_rows_after_a_dream_of_another_observer(
         self, memory: DreamingMemory

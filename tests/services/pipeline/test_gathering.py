@@ -45,7 +45,7 @@ def test_few_tokens_wait_until_the_maximum_age(open_pipeline: OpenPipeline) -> N
     assert waits(pipeline)
     pipeline.clock.advance(seconds=1)
     pipeline.work()
-    assert pipeline.reasoner.said() == [["I live in Oslo.", "I keep bees."]]
+    assert pipeline.reasoner.new_messages() == [["I live in Oslo.", "I keep bees."]]
 
 
 def test_the_age_is_that_of_the_oldest_message(open_pipeline: OpenPipeline) -> None:
@@ -55,7 +55,7 @@ def test_the_age_is_that_of_the_oldest_message(open_pipeline: OpenPipeline) -> N
     pipeline.say("s", ("alice", "I keep bees."))
     pipeline.clock.advance(seconds=10)
     pipeline.work()
-    assert pipeline.reasoner.said() == [["I live in Oslo.", "I keep bees."]], (
+    assert pipeline.reasoner.new_messages() == [["I live in Oslo.", "I keep bees."]], (
         "whatever is pending is done along"
     )
 
@@ -71,7 +71,7 @@ def test_enough_tokens_are_processed_at_once(open_pipeline: OpenPipeline) -> Non
     said = len(pipeline.tasks())
     assert said * first.tokens >= 512 > (said - 1) * first.tokens
     pipeline.work()
-    assert sum(len(batch) for batch in pipeline.reasoner.said()) == said
+    assert sum(len(batch) for batch in pipeline.reasoner.new_messages()) == said
 
 
 def test_exactly_the_configured_number_of_tokens_is_enough(open_pipeline: OpenPipeline) -> None:
@@ -126,7 +126,7 @@ def test_messages_that_arrive_during_a_run_are_included(open_pipeline: OpenPipel
     pipeline.say("s", *[("alice", LONG)] * 5)
     pipeline.run(pipeline.unit())
     assert pipeline.tasks(state="pending") == []
-    assert pipeline.reasoner.said()[-2:] == [["I keep bees."], ["I own a boat."]]
+    assert pipeline.reasoner.new_messages()[-2:] == [["I keep bees."], ["I own a boat."]]
 
 
 def test_a_run_leaves_messages_that_wait_for_a_batch(open_pipeline: OpenPipeline) -> None:
@@ -182,7 +182,7 @@ def test_without_a_maximum_age_only_tokens_count(open_pipeline: OpenPipeline) ->
     assert waits(pipeline)
     pipeline.say("s", *[("alice", LONG)] * 5)
     pipeline.work()
-    assert pipeline.reasoner.said()[0][0] == "I live in Oslo."
+    assert pipeline.reasoner.new_messages()[0][0] == "I live in Oslo."
 
 
 def test_waiting_messages_are_released_when_settings_change(open_pipeline: OpenPipeline) -> None:
@@ -194,7 +194,7 @@ def test_waiting_messages_are_released_when_settings_change(open_pipeline: OpenP
     pipeline.rt.settings = replace(settings, deriver=replace(settings.deriver, flush_enabled=True))
     retention.sweep(pipeline.rt)
     pipeline.work()
-    assert pipeline.reasoner.said() == [["I live in Oslo."]]
+    assert pipeline.reasoner.new_messages() == [["I live in Oslo."]]
 
 
 def test_workers_are_woken_by_a_full_batch(open_pipeline: OpenPipeline) -> None:
@@ -259,7 +259,7 @@ def test_a_quiet_peer_is_not_waited_for(open_pipeline: OpenPipeline) -> None:
     assert waits(pipeline)
     pipeline.clock.advance(seconds=1)
     pipeline.work()
-    assert pipeline.reasoner.said() == [["I live in Oslo."]]
+    assert pipeline.reasoner.new_messages() == [["I live in Oslo."]]
 
 
 def test_each_message_begins_the_quiet_time_anew(open_pipeline: OpenPipeline) -> None:
@@ -270,7 +270,9 @@ def test_each_message_begins_the_quiet_time_anew(open_pipeline: OpenPipeline) ->
         assert waits(pipeline)
     pipeline.clock.advance(seconds=20)
     pipeline.work()
-    assert [len(said) for said in pipeline.reasoner.said()] == [5, 5], "one batch of each peer"
+    assert [len(batch) for batch in pipeline.reasoner.new_messages()] == [5, 5], (
+        "one batch of each peer"
+    )
 
 
 def test_a_peer_that_is_never_quiet_is_derived_at_the_greatest_age(
@@ -282,7 +284,7 @@ def test_a_peer_that_is_never_quiet_is_derived_at_the_greatest_age(
         pipeline.clock.advance(seconds=110)
     assert not waits(pipeline), "1,870 seconds after the first message"
     pipeline.work()
-    assert [len(said) for said in pipeline.reasoner.said()] == [17]
+    assert [len(batch) for batch in pipeline.reasoner.new_messages()] == [17]
 
 
 def test_quiet_counts_without_a_greatest_age(open_pipeline: OpenPipeline) -> None:
@@ -294,7 +296,7 @@ def test_quiet_counts_without_a_greatest_age(open_pipeline: OpenPipeline) -> Non
     assert waits(pipeline)
     pipeline.clock.advance(seconds=1)
     pipeline.work()
-    assert pipeline.reasoner.said() == [["I live in Oslo.", "I keep bees."]]
+    assert pipeline.reasoner.new_messages() == [["I live in Oslo.", "I keep bees."]]
 
 
 @pytest.mark.parametrize("text", ["Hm.", LONG * 6])

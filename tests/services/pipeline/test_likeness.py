@@ -175,7 +175,7 @@ def test_the_vectors_that_were_compared_are_stored(open_pipeline: OpenPipeline) 
     embedder = semantic()
     pipeline = open_pipeline(embedder, EMBEDDER="lengths", EMBED_MESSAGES="false")
     tell(pipeline, "I am fond of green plums.")
-    assert embedder.asked == [["I am fond of green plums."]]
+    assert embedder.calls == [["I am fond of green plums."]]
     assert pipeline.tasks(kinds.EMBED) == []
 
 

@@ -189,12 +189,12 @@ def test_only_one_process_compares(pipeline: Pipeline, index: ExternalIndex) -> 
 
 def test_nothing_is_compared_between_rounds(pipeline: Pipeline, index: ExternalIndex) -> None:
     compare(pipeline)
-    asked = index.asked
+    calls = index.calls
     assert 0 < reconcile.run(pipeline.rt) <= INTERVAL
     housekeeping = Housekeeping(pipeline.rt)
     housekeeping.run_due()
     housekeeping.run_due()
-    assert index.asked == asked
+    assert index.calls == calls
 
 
 def test_rows_whose_task_is_pending_are_not_missing(
@@ -305,14 +305,14 @@ def test_an_unreachable_index_is_not_called_by_every_search(
     pipeline: Pipeline, index: ExternalIndex
 ) -> None:
     index.away = True
-    before = index.asked
+    before = index.calls
     for _ in range(10):
         assert texts(pipeline, "tea")
-    assert index.asked == before + 1
+    assert index.calls == before + 1
     index.away = False
     pipeline.rt.vector_calls.record_success("the vector index")
     texts(pipeline, "tea")
-    assert index.asked > before + 1
+    assert index.calls > before + 1
 
 
 def test_no_connection_is_open_during_a_call_of_the_index(open_pipeline: OpenPipeline) -> None:
@@ -385,7 +385,7 @@ def test_an_unreachable_index_causes_no_calls_of_the_embedder(
         pipeline.clock.advance(seconds=75)
         pipeline.work()
     (task,) = pipeline.tasks(kinds.EMBED)
-    assert (task.attempts, len(embedder.asked)) == (6, 1)
+    assert (task.attempts, len(embedder.calls)) == (6, 1)
     assert isinstance(task, Task)
     index.away = False
     pipeline.clock.advance(seconds=75)

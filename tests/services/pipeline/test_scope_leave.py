@@ -186,8 +186,8 @@ def test_the_card_is_rebuilt_and_remaining_conclusions_are_consolidated(pipeline
     before = len(pipeline.tasks(kinds.DREAM))
     take_out(pipeline)
     pipeline.work()
-    asked = [task.payload for task in pipeline.tasks(kinds.DREAM)][before:]
-    assert [(payload["type"], payload["rebuild"], payload["trigger"]) for payload in asked] == [
+    payloads = [task.payload for task in pipeline.tasks(kinds.DREAM)][before:]
+    assert [(payload["type"], payload["rebuild"], payload["trigger"]) for payload in payloads] == [
         ("card_refresh", True, "scope_removal"),
         ("omni", False, "scope_removal"),
     ]
@@ -361,12 +361,12 @@ def test_vectors_are_copied_and_removed_in_an_outside_index(open_pipeline: OpenP
     pipeline = open_pipeline(embedder, outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")
     pipeline.say("s", ("alice", "I like tea."), ("bob", "I own a boat."))
     pipeline.work()
-    asked = len(embedder.asked)
+    calls = len(embedder.calls)
     assert len(outside.rows) == 2
     take_in(pipeline)
     pipeline.work()
     assert len(outside.rows) == 4
-    assert len(embedder.asked) == asked, "a text that has a vector is not embedded again"
+    assert len(embedder.calls) == calls, "a text that has a vector is not embedded again"
     (source,), (copy,) = pipeline.conclusions("alice"), pipeline.conclusions(SCOPE, "alice")
     by_row = {key: row for (_, key), row in outside.rows.items()}
     assert list(by_row[copy.key].vector) == list(by_row[source.key].vector)

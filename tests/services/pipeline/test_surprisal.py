@@ -135,6 +135,6 @@ def test_outliers_are_found_in_an_outside_index_too(open_pipeline: OpenPipeline)
     pipeline.work()
     assert dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
     pipeline.work()
-    (asked,) = reasoner.asked
-    by_uid = {known.uid: known.content for known in asked.known}
-    assert by_uid[asked.surprising[0]] == ODD
+    (request,) = reasoner.dream_requests
+    by_uid = {known.uid: known.content for known in request.known}
+    assert by_uid[request.surprising[0]] == ODD

@@ -202,11 +202,11 @@ def test_a_workspace_is_imported_under_another_name(filled: Pipeline) -> None:
 
 
 def test_secrets_are_exported_on_request_only(filled: Pipeline) -> None:
-    asked, plain = (
+    with_secrets, plain = (
         {line["type"] for line in read(exported(filled, wanted=w))}
         for w in (EVERYTHING, ExportOptions())
     )
-    assert asked - plain == {"webhook_endpoints", "deliveries"}
+    assert with_secrets - plain == {"webhook_endpoints", "deliveries"}
     assert b'"secret"' not in b"".join(exported(filled, wanted=ExportOptions())[1:])
 
 
@@ -465,7 +465,7 @@ class TestAnIndexThatIsAway:
             == sum(line["type"] == record_formats.VECTOR for line in read(lines))
             > 0
         )
-        assert index.asked == 1
+        assert index.calls == 1
         assert report.stored["messages"] == number(filled)["messages"]
         index.away = False
         assert not index.rows

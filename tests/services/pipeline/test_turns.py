@@ -142,7 +142,7 @@ def test_batched_tasks_do_not_wait_again_after_a_time_slice(
     pipeline.clock.advance(seconds=1_800)
     say(pipeline, "w", "s", *[f"Fact {number}." for number in range(6, 10)])
     pipeline.work()
-    assert [len(said) for said in pipeline.reasoner.said()] == [2] * 5
+    assert [len(batch) for batch in pipeline.reasoner.new_messages()] == [2] * 5
 
 
 def test_the_name_of_a_unit_contains_its_workspace() -> None:

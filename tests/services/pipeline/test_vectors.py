@@ -35,13 +35,13 @@ def test_a_slow_embedder_is_called_by_a_task(open_pipeline: OpenPipeline) -> Non
     pipeline.say("s", ("alice", "I like tea."))
     report = pipeline.run(pipeline.unit())
     assert report.done == 1
-    assert embedder.asked == []
+    assert embedder.calls == []
     (task,) = pipeline.tasks(kinds.EMBED)
     (found,) = pipeline.conclusions("alice")
     assert (task.state, task.payload["keys"]) == ("pending", [found.key])
     assert vectors(pipeline) == 0
     pipeline.work()
-    assert embedder.asked == [["I like tea."]]
+    assert embedder.calls == [["I like tea."]]
     assert vectors(pipeline) == 1
     assert pipeline.tasks(kinds.EMBED)[0].outcome == {"embedded": 1}
 
@@ -64,7 +64,7 @@ def test_messages_get_vectors_only_from_a_semantic_embedder(open_pipeline: OpenP
     pipeline.say("s", ("alice", "I like tea."), ("alice", " "), ("bob", "I own a boat."))
     pipeline.work()
     assert vectors(pipeline, "message") == 2
-    assert ["I like tea.", "I own a boat."] in embedder.asked
+    assert ["I like tea.", "I own a boat."] in embedder.calls
 
 
 def test_messages_get_no_vectors_if_that_is_switched_off(open_pipeline: OpenPipeline) -> None:
@@ -167,7 +167,7 @@ def test_erased_rows_need_no_vectors(open_pipeline: OpenPipeline) -> None:
     pipeline.run(pipeline.unit())
     conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, pipeline.conclusions("alice")[0].uid)
     pipeline.work()
-    assert embedder.asked == []
+    assert embedder.calls == []
     assert pipeline.tasks(kinds.EMBED)[0].outcome["skipped"]
 
 

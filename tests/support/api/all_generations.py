@@ -54,7 +54,7 @@ class GenerationClient(Protocol):
     def message(self, session: str, of: str, id: str) -> MessageView: ...
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None: ...
     def conclude(self, about: str, content: str) -> str: ...
-    def known(self, about: str) -> list[tuple[str, str]]: ...
+    def conclusions(self, about: str) -> list[tuple[str, str]]: ...
     def nearest(self, about: str, query: str) -> str: ...
     def chat(self, about: str, session: str, question: str) -> str: ...
 
@@ -145,9 +145,9 @@ class ByName:
         self.done("PUT", "", {"metadata": metadata})
 
     def workspace(self) -> Metadata:
-        (found,) = whole(self.api, f"{self.root}/list", {"filters": {"id": self.three.workspace}})
-        assert found == self.done("POST", self.root, {"id": self.three.workspace})
-        return dict(found["metadata"])
+        (row,) = whole(self.api, f"{self.root}/list", {"filters": {"id": self.three.workspace}})
+        assert row == self.done("POST", self.root, {"id": self.three.workspace})
+        return dict(row["metadata"])
 
     def make_peer(self, name: str, metadata: Metadata) -> None:
         self.done("POST", "/peers", {"id": name, "metadata": metadata})
@@ -186,19 +186,19 @@ class ByName:
         return self.three.uid_of(self.done(method, f"{self._at(session)}/clone{query}")["id"])
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
-        said = {"messages": [{"peer_id": by, "content": content} for content in contents]}
-        return [item["id"] for item in self.done("POST", f"{self._at(session)}/messages", said)]
+        body = {"messages": [{"peer_id": by, "content": content} for content in contents]}
+        return [item["id"] for item in self.done("POST", f"{self._at(session)}/messages", body)]
 
-    def _told(self, item: Any, of: str) -> MessageView:
+    def _view(self, item: Any, of: str) -> MessageView:
         return MessageView(item["id"], item["content"], item["peer_id"] == of, item["metadata"])
 
     def messages(self, session: str, of: str) -> list[MessageView]:
         return [
-            self._told(item, of) for item in whole(self.api, f"{self._at(session)}/messages/list")
+            self._view(item, of) for item in whole(self.api, f"{self._at(session)}/messages/list")
         ]
 
     def message(self, session: str, of: str, id: str) -> MessageView:
-        return self._told(self.done("GET", f"{self._at(session)}/messages/{id}"), of)
+        return self._view(self.done("GET", f"{self._at(session)}/messages/{id}"), of)
 
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
         self.done("PUT", f"{self._at(session)}/messages/{id}", {"metadata": metadata})
@@ -214,18 +214,18 @@ class ByName:
         }
         return str(self.done("POST", f"/{self.memory}", {self.memory: [pair]})[0]["id"])
 
-    def known(self, about: str) -> list[tuple[str, str]]:
+    def conclusions(self, about: str) -> list[tuple[str, str]]:
         pair = {"observer_id": about, "observed_id": about}
         listed = whole(self.api, f"/{self.memory}/list", {"filters": pair}, reverse="true")
         return [(item["id"], item["content"]) for item in listed]
 
     def nearest(self, about: str, query: str) -> str:
-        asked = {"query": query, "top_k": 1, "filters": {"observer": about, "observed": about}}
-        return str(self.done("POST", f"/{self.memory}/query", asked)[0]["id"])
+        body = {"query": query, "top_k": 1, "filters": {"observer": about, "observed": about}}
+        return str(self.done("POST", f"/{self.memory}/query", body)[0]["id"])
 
     def chat(self, about: str, session: str, question: str) -> str:
-        asked = {"query": question, "session_id": self.three.slug(session)}
-        return str(self.done("POST", f"/peers/{about}/chat", asked)["content"])
+        body = {"query": question, "session_id": self.three.slug(session)}
+        return str(self.done("POST", f"/peers/{about}/chat", body)["content"])
 
 
 class ByUid:
@@ -244,9 +244,9 @@ class ByUid:
         self.v1.put(self.three.app(), {"metadata": metadata})
 
     def workspace(self) -> Metadata:
-        found = self.v1.get("/apps", app_id=uid(self.three.app()))
-        assert found == self.v1.get(f"/apps/get_or_create/{self.three.workspace}")
-        return dict(found["metadata"])
+        row = self.v1.get("/apps", app_id=uid(self.three.app()))
+        assert row == self.v1.get(f"/apps/get_or_create/{self.three.workspace}")
+        return dict(row["metadata"])
 
     def make_peer(self, name: str, metadata: Metadata) -> None:
         self.v1.post(f"{self.three.app()}/users", {"name": name, "metadata": metadata})
@@ -281,19 +281,19 @@ class ByUid:
         return str(self.v1.get(f"{self._at(session, of)}/clone", **query)["id"])
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
-        said = self.v1.say(
+        messages = self.v1.say(
             self._at(session, ALICE), *((by == ALICE, content) for content in contents)
         )
-        return [item["id"] for item in said]
+        return [item["id"] for item in messages]
 
-    def _told(self, item: Any) -> MessageView:
+    def _view(self, item: Any) -> MessageView:
         return MessageView(item["id"], item["content"], item["is_user"], item["metadata"])
 
     def messages(self, session: str, of: str) -> list[MessageView]:
-        return [self._told(item) for item in self._whole(f"{self._at(session, of)}/messages")]
+        return [self._view(item) for item in self._whole(f"{self._at(session, of)}/messages")]
 
     def message(self, session: str, of: str, id: str) -> MessageView:
-        return self._told(self.v1.get(f"{self._at(session, of)}/messages/{id}"))
+        return self._view(self.v1.get(f"{self._at(session, of)}/messages/{id}"))
 
     def set_message(self, session: str, of: str, id: str, metadata: Metadata) -> None:
         self.v1.put(f"{self._at(session, of)}/messages/{id}", {"metadata": metadata})
@@ -309,7 +309,7 @@ class ByUid:
     def conclude(self, about: str, content: str) -> str:
         return str(self.v1.post(self.reserved(about), {"content": content})["id"])
 
-    def known(self, about: str) -> list[tuple[str, str]]:
+    def conclusions(self, about: str) -> list[tuple[str, str]]:
         return [(item["id"], item["content"]) for item in self._whole(self.reserved(about))]
 
     def nearest(self, about: str, query: str) -> str:

@@ -20,16 +20,16 @@ class AnsweringReasoner(ScriptedReasoner):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[AnswerRequest] = []
+        self.answer_requests: list[AnswerRequest] = []
         self.say: Callable[[AnswerRequest], Iterable[str]] = lambda request: ["Yes", ".", ""]
 
     def answer(self, request: AnswerRequest) -> Iterable[str]:
-        self.asked.append(request)
+        self.answer_requests.append(request)
         return iter(self.say(request))
 
     @property
     def last(self) -> AnswerRequest:
-        return self.asked[-1]
+        return self.answer_requests[-1]
 
 
 @contextmanager

@@ -33,14 +33,14 @@ ALL = Principal(admin=True)
 
 def settings_with_auth(uri: str = "memory://", **more: str) -> Settings:
     """Settings with authentication on."""
-    given = {
+    overrides = {
         "DB_CONNECTION_URI": uri,
         "AUTH_USE_AUTH": "true",
         "AUTH_JWT_SECRET": SECRET,
         "METRICS_ENABLED": "true",
         **more,
     }
-    return load_settings(environ={}, overrides=given)
+    return load_settings(environ={}, overrides=overrides)
 
 
 def signed(claims: Mapping[str, Any], secret: str = SECRET, algorithm: str = "HS256") -> str:
@@ -53,9 +53,9 @@ def by_hand(claims: Mapping[str, Any], algorithm: str) -> str:
     """A token signed with our secret by any HMAC; the library complains of a secret that is short
     for the longer ones."""
     parts = [json.dumps(part).encode() for part in ({"alg": algorithm, "typ": "JWT"}, dict(claims))]
-    said = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
-    signature = hmac.digest(SECRET.encode(), said, algorithm.replace("HS", "sha"))
-    return b".".join((said, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
+    payload = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
+    signature = hmac.digest(SECRET.encode(), payload, algorithm.replace("HS", "sha"))
+    return b".".join((payload, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
 
 
 @dataclass

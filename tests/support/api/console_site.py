@@ -58,44 +58,46 @@ class Page(HTMLParser):
         self._check()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        assert len(given) == len(attrs), f"{self.url}: {tag} repeats an attribute"
+        attributes = dict(attrs)
+        assert len(attributes) == len(attrs), f"{self.url}: {tag} repeats an attribute"
         assert tag != "style", f"{self.url}: a style inside the page"
-        for name in given:
+        for name in attributes:
             assert not name.startswith("on"), f"{self.url}: a script in the attribute {name}"
             assert name != "style", f"{self.url}: a style in an attribute"
             assert not name.startswith("hx-on"), f"{self.url}: a script for htmx"
         if tag == "script":
-            assert given.get("src"), f"{self.url}: a script inside the page"
+            assert attributes.get("src"), f"{self.url}: a script inside the page"
         if tag not in VOID:
             self._open.append(tag)
         self._headings += tag == "h1"
-        if (identifier := given.get("id")) is not None:
+        if (identifier := attributes.get("id")) is not None:
             self.ids.append(identifier)
         if tag == "label":
-            self._labelled.add(given.get("for") or "")
+            self._labelled.add(attributes.get("for") or "")
         if tag == "form":
             self.forms.append(
-                Sent((given.get("method") or "get").upper(), self._resolve(given["action"]))
+                Sent(
+                    (attributes.get("method") or "get").upper(), self._resolve(attributes["action"])
+                )
             )
-        if tag in CONTROLS and given.get("type") != "hidden":
-            self._controls.append(given)
-        is_sent = given.get("type") not in ("checkbox", "radio") or "checked" in given
-        if tag == "input" and is_sent and given.get("name") is not None:
-            self.forms[-1].fields[given["name"] or ""] = given.get("value") or ""
+        if tag in CONTROLS and attributes.get("type") != "hidden":
+            self._controls.append(attributes)
+        is_sent = attributes.get("type") not in ("checkbox", "radio") or "checked" in attributes
+        if tag == "input" and is_sent and attributes.get("name") is not None:
+            self.forms[-1].fields[attributes["name"] or ""] = attributes.get("value") or ""
         if tag == "select":
-            self._select = given["name"]
+            self._select = attributes["name"]
         if tag == "option" and self._select is not None:
             values = self.forms[-1].fields
-            if "selected" in given or self._select not in values:
-                values[self._select] = given["value"] or ""
+            if "selected" in attributes or self._select not in values:
+                values[self._select] = attributes["value"] or ""
         if tag == "textarea":
-            self._areas.append(given["name"] or "")
+            self._areas.append(attributes["name"] or "")
             self.forms[-1].fields[self._areas[-1]] = ""
-        for attribute, found in (("href", self.links), ("src", self.assets)):
-            if (value := given.get(attribute)) is not None and not value.startswith("#"):
+        for attribute, urls in (("href", self.links), ("src", self.assets)):
+            if (value := attributes.get(attribute)) is not None and not value.startswith("#"):
                 assert not value.startswith(("/", "http", "javascript")), f"{self.url}: {value}"
-                (self.assets if tag == "link" else found).append(self._resolve(value))
+                (self.assets if tag == "link" else urls).append(self._resolve(value))
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open, f"{self.url}: nothing is open for </{tag}>"
@@ -168,8 +170,8 @@ class Site:
         location = urlsplit(urljoin(form.action, answer.headers["Location"]))
         return self.page(location.path + (f"?{location.query}" if location.query else ""))
 
-    def say(self, workspace: str, session: str, *said: tuple[str, str]) -> None:
-        messages = [{"peer_id": peer, "content": content} for peer, content in said]
+    def say(self, workspace: str, session: str, *turns: tuple[str, str]) -> None:
+        messages = [{"peer_id": peer, "content": content} for peer, content in turns]
         answer = self.client.post(
             f"/v3/workspaces/{workspace}/sessions/{session}/messages",
             json={"messages": messages},
@@ -188,9 +190,9 @@ class Site:
 
 
 @contextmanager
-def opened(folder: Path, *extra: object, **given: str) -> Iterator[Site]:
-    """A console over a store of its own, in memory unless `given` names another."""
-    overrides = {"DB_CONNECTION_URI": "memory://", **given}
+def opened(folder: Path, *extra: object, **overrides: str) -> Iterator[Site]:
+    """A console over a store of its own, in memory unless `overrides` name another."""
+    overrides = {"DB_CONNECTION_URI": "memory://", **overrides}
     settings = load_settings(environ={}, cwd=folder, overrides=overrides)
     runtime = open_runtime(settings, "api", plugins=load_plugins(settings, extra))
     runtime.storage.migrate()

@@ -58,8 +58,8 @@ class SharedResources:
         self, all_generations: SharedWorkspace, writer: GenerationClient, talk: str
     ) -> None:
         others = [writer.make_session(ALICE, {"n": number}) for number in range(2)]
-        seen = [(talk, {}), (others[0], {"n": 0}), (others[1], {"n": 1})]
-        assert [client.sessions(ALICE) for client in all_generations.all()] == [seen] * 3
+        listed = [(talk, {}), (others[0], {"n": 0}), (others[1], {"n": 1})]
+        assert [client.sessions(ALICE) for client in all_generations.all()] == [listed] * 3
         writer.set_session(talk, ALICE, {"x": True})
         for client in all_generations.all():
             assert client.sessions(ALICE)[0] == (talk, {"x": True})
@@ -69,19 +69,19 @@ class SharedResources:
     ) -> None:
         writer.say(talk, ALICE, "one", "two")
         writer.say(talk, "somebody", "three")
-        seen = writer.messages(talk, ALICE)
-        assert [(told.content, told.mine) for told in seen] == [
+        messages = writer.messages(talk, ALICE)
+        assert [(message.content, message.mine) for message in messages] == [
             ("one", True),
             ("two", True),
             ("three", False),
         ]
-        assert [client.messages(talk, ALICE) for client in all_generations.all()] == [seen] * 3
-        assert [client.message(talk, ALICE, seen[2].id) for client in all_generations.all()] == [
-            seen[2]
-        ] * 3
-        writer.set_message(talk, ALICE, seen[1].id, {"seen": True})
+        assert [client.messages(talk, ALICE) for client in all_generations.all()] == [messages] * 3
         assert [
-            client.message(talk, ALICE, seen[1].id).metadata for client in all_generations.all()
+            client.message(talk, ALICE, messages[2].id) for client in all_generations.all()
+        ] == [messages[2]] * 3
+        writer.set_message(talk, ALICE, messages[1].id, {"seen": True})
+        assert [
+            client.message(talk, ALICE, messages[1].id).metadata for client in all_generations.all()
         ] == [{"seen": True}] * 3
 
     def test_each_goes_on_where_another_left_off(
@@ -90,29 +90,31 @@ class SharedResources:
         for number, client in enumerate(all_generations.all()):
             client.say(talk, ALICE, f"mine {number}")
             client.say(talk, "somebody", f"not mine {number}")
-        said = [
-            (f"{whose} {number}", whose == "mine")
+        expected = [
+            (f"{prefix} {number}", prefix == "mine")
             for number in range(3)
-            for whose in ("mine", "not mine")
+            for prefix in ("mine", "not mine")
         ]
         for client in all_generations.all():
-            assert [(told.content, told.mine) for told in client.messages(talk, ALICE)] == said
+            assert [
+                (message.content, message.mine) for message in client.messages(talk, ALICE)
+            ] == expected
 
     def test_clones(
         self, all_generations: SharedWorkspace, writer: GenerationClient, talk: str
     ) -> None:
         writer.set_session(talk, ALICE, {"a": 1})
-        said = writer.say(talk, ALICE, "one", "two", "three")
-        copies = [writer.clone(talk, ALICE, None), writer.clone(talk, ALICE, said[1])]
+        ids = writer.say(talk, ALICE, "one", "two", "three")
+        copies = [writer.clone(talk, ALICE, None), writer.clone(talk, ALICE, ids[1])]
         for client in all_generations.all():
             assert client.sessions(ALICE) == [(session, {"a": 1}) for session in (talk, *copies)]
             for session, contents in zip(
                 copies, (["one", "two", "three"], ["one", "two"]), strict=True
             ):
-                told = client.messages(session, ALICE)
-                assert [each.content for each in told] == contents
-                assert all(each.mine for each in told)
-                assert not {each.id for each in told} & set(said)
+                messages = client.messages(session, ALICE)
+                assert [message.content for message in messages] == contents
+                assert all(message.mine for message in messages)
+                assert not {message.id for message in messages} & set(ids)
 
     def test_each_clones_what_another_made(
         self, all_generations: SharedWorkspace, writer: GenerationClient, talk: str
@@ -122,29 +124,31 @@ class SharedResources:
         for client in all_generations.all():
             assert [session for session, _ in client.sessions(ALICE)] == [talk, *copies]
             assert {
-                told.content for session in copies for told in client.messages(session, ALICE)
+                message.content for session in copies for message in client.messages(session, ALICE)
             } == {"one"}
 
     def test_deleted_sessions(
         self, all_generations: SharedWorkspace, writer: GenerationClient, talk: str
     ) -> None:
-        kept = writer.make_session(ALICE, {})
+        session = writer.make_session(ALICE, {})
         writer.say(talk, ALICE, "one")
         writer.delete_session(talk, ALICE)
         for client in all_generations.all():
-            assert client.sessions(ALICE) == [(kept, {})]
+            assert client.sessions(ALICE) == [(session, {})]
 
     def test_conclusions(
         self, all_generations: SharedWorkspace, writer: GenerationClient, talk: str
     ) -> None:
-        made = [
+        uids = [
             writer.conclude(ALICE, text)
             for text in ("alice sings", "alice dances", "alice lives in Ulm")
         ]
-        seen = list(zip(made, ("alice sings", "alice dances", "alice lives in Ulm"), strict=True))
-        assert [client.known(ALICE) for client in all_generations.all()] == [seen] * 3
+        expected = list(
+            zip(uids, ("alice sings", "alice dances", "alice lives in Ulm"), strict=True)
+        )
+        assert [client.conclusions(ALICE) for client in all_generations.all()] == [expected] * 3
         assert [client.nearest(ALICE, "dances") for client in all_generations.all()] == [
-            made[1]
+            uids[1]
         ] * 3
 
     def test_what_is_derived(
@@ -152,8 +156,8 @@ class SharedResources:
     ) -> None:
         writer.say(talk, ALICE, TORTOISE)
         all_generations.settle()
-        (fact,) = writer.known(ALICE)
+        (fact,) = writer.conclusions(ALICE)
         assert fact[1] == TORTOISE
-        assert [client.known(ALICE) for client in all_generations.all()] == [[fact]] * 3
+        assert [client.conclusions(ALICE) for client in all_generations.all()] == [[fact]] * 3
         for client in all_generations.all():
             assert "Balthazar" in client.chat(ALICE, talk, "What is the tortoise called?")

@@ -46,7 +46,7 @@ class Session:
     state: str = ACTIVE
     members: dict[Peer, bool] = field(default_factory=dict)
     """Everybody who ever was in it, and whether they are now."""
-    said: list[tuple[str, Peer]] = field(default_factory=list)
+    messages: list[tuple[str, Peer]] = field(default_factory=list)
 
     @property
     def slug(self) -> str:
@@ -91,13 +91,13 @@ class Workspace(Named):
 
     def ensure(self, slugs: Iterable[str]) -> list[Peer]:
         """The peers of these ids, made by a later generation where they are missing."""
-        wanted = sorted(set(slugs))
-        for slug in wanted:
+        unique = sorted(set(slugs))
+        for slug in unique:
             if self.by_slug(slug) is None:
                 self.peers.append(
                     Peer(given_slug=slug, given_name=slug if self.by_name(slug) is None else None)
                 )
-        return [peer for slug in wanted if (peer := self.by_slug(slug)) is not None]
+        return [peer for slug in unique if (peer := self.by_slug(slug)) is not None]
 
     def add_user(self, name: str) -> Peer:
         """A peer that the first generation made."""
@@ -115,8 +115,8 @@ class Workspace(Named):
         return self.peers[-1]
 
     def clone(self, session: Session, upto: int | None, deep: bool = False) -> Session:
-        said = session.said[: len(session.said) if upto is None else upto + 1]
-        copied = Session(session.owner, members=dict(session.members), said=list(said))
+        messages = session.messages[: len(session.messages) if upto is None else upto + 1]
+        copied = Session(session.owner, members=dict(session.members), messages=list(messages))
         self.sessions.append(copied)
         if deep:
             self.notes += [
@@ -128,6 +128,6 @@ class Workspace(Named):
 
     def erase(self) -> None:
         """What was deleted goes."""
-        gone = [session for session in self.sessions if session.state == DELETING]
-        self.sessions = [session for session in self.sessions if session not in gone]
-        self.notes = [note for note in self.notes if note.session not in gone]
+        deleted = [session for session in self.sessions if session.state == DELETING]
+        self.sessions = [session for session in self.sessions if session not in deleted]
+        self.notes = [note for note in self.notes if note.session not in deleted]

@@ -52,8 +52,8 @@ class V1Client:
         self, method: str, path: str, body: Any = ..., **query: Any
     ) -> tuple[list[Any], str]:
         """Where the only problem of a 422 lies, and its text."""
-        (found,) = self.refused(422, method, path, body, **query)
-        return found["loc"], found["msg"]
+        (problem,) = self.refused(422, method, path, body, **query)
+        return problem["loc"], problem["msg"]
 
     def listed(self, path: str, body: Any = ..., **query: Any) -> list[str]:
         """The ids on a page."""
@@ -69,11 +69,11 @@ class V1Client:
     def session(self, user: str, **fields: Any) -> str:
         return f"{user}/sessions/{self.post(f'{user}/sessions', fields)['id']}"
 
-    def say(self, session: str, *said: tuple[bool, str]) -> Any:
+    def say(self, session: str, *turns: tuple[bool, str]) -> Any:
         """Store (is_user, content) pairs."""
         return self.post(
             f"{session}/messages/batch",
-            {"messages": [{"is_user": by, "content": text} for by, text in said]},
+            {"messages": [{"is_user": by, "content": text} for by, text in turns]},
         )
 
 

@@ -83,8 +83,8 @@ class V2Client(Api):
     def session(self, name: str, **fields: Any) -> Any:
         return self.ok(self.post("/sessions", {"id": name, **fields}))
 
-    def say(self, session: str, *said: tuple[str, str], **fields: Any) -> Any:
-        messages = [{"peer_id": peer, "content": content, **fields} for peer, content in said]
+    def say(self, session: str, *turns: tuple[str, str], **fields: Any) -> Any:
+        messages = [{"peer_id": peer, "content": content, **fields} for peer, content in turns]
         return self.ok(self.post(f"/sessions/{session}/messages/", {"messages": messages}))
 
     def conclude(

@@ -18,15 +18,15 @@ class Flaky(httpx.BaseTransport):
         self._every = every
         self._status = status
         self._inner = httpx.HTTPTransport()
-        self._asked = 0
+        self._requests = 0
         self.failed = 0
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self._url, transport=self)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self._asked += 1
-        if self._asked % self._every == 0:
+        self._requests += 1
+        if self._requests % self._every == 0:
             self.failed += 1
             return httpx.Response(self._status, text="<html>", request=request)
         return self._inner.handle_request(request)

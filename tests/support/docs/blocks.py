@@ -18,8 +18,8 @@ class Block:
 
 
 def blocks(page: Path, language: str | None = None) -> list[Block]:
-    found = [Block(*match.groups()) for match in _FENCE.finditer(page.read_text(encoding="utf-8"))]
-    return [block for block in found if language in (None, block.language)]
+    every = [Block(*match.groups()) for match in _FENCE.finditer(page.read_text(encoding="utf-8"))]
+    return [block for block in every if language in (None, block.language)]
 
 
 def table(page: Path, marker: str) -> list[list[str]]:

@@ -64,8 +64,8 @@ def open_model(plugins: Plugins, server: Server, context: Context) -> OpenModel:
     base URL."""
 
     def opened(name: str, path: str = "", **settings: Any) -> LanguageModel:
-        given = {"api_key": KEY, "base_url": server.url + path, **settings}
-        model: LanguageModel = plugins.open_provider(plugins.language_model(name), given, context)
+        options = {"api_key": KEY, "base_url": server.url + path, **settings}
+        model: LanguageModel = plugins.open_provider(plugins.language_model(name), options, context)
         return model
 
     return opened
@@ -74,8 +74,8 @@ def open_model(plugins: Plugins, server: Server, context: Context) -> OpenModel:
 @pytest.fixture
 def open_embedder(plugins: Plugins, server: Server, context: Context) -> OpenEmbedder:
     def opened(name: str, path: str = "", **settings: Any) -> Embedder:
-        given = {"api_key": KEY, "base_url": server.url + path, **settings}
-        embedder: Embedder = plugins.open_provider(plugins.embedder(name), given, context)
+        options = {"api_key": KEY, "base_url": server.url + path, **settings}
+        embedder: Embedder = plugins.open_provider(plugins.embedder(name), options, context)
         return embedder
 
     return opened

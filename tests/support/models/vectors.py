@@ -41,10 +41,10 @@ def openai_vectors(handler: Handler, request: Request) -> None:
 
 
 def gemini_vectors(handler: Handler, request: Request) -> None:
-    asked = request.body["requests"]
-    texts = [one["content"]["parts"][0]["text"] for one in asked]
-    made = vectors(texts, asked[0].get("outputDimensionality"))
-    handler.json({"embeddings": [{"values": vector} for vector in made]})
+    requests = request.body["requests"]
+    texts = [one["content"]["parts"][0]["text"] for one in requests]
+    embeddings = vectors(texts, requests[0].get("outputDimensionality"))
+    handler.json({"embeddings": [{"values": vector} for vector in embeddings]})
 
 
 def openai_texts(request: Request) -> list[str]:

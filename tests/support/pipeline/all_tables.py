@@ -23,8 +23,8 @@ from support.pipeline.pipeline import PRINCIPAL, Pipeline
 def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
     """Put something into every table, from this session. Returns the session's key."""
     rt = pipeline.rt
-    said = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
-    drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in said.items()]
+    sentences = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
+    drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in sentences.items()]
     sessions.get_or_create(rt, PRINCIPAL, workspace, session, SessionFields(scopes=["team"]))
     stored = messages.create(
         rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}"
@@ -114,7 +114,7 @@ def _more(pipeline: Pipeline, tx: Transaction, messages: list[r.Message]) -> Non
 def rows(pipeline: Pipeline, **condition: int) -> dict[str, int]:
     """How many rows have these fields with these values, by table, without tables that have
     none."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     with pipeline.rt.storage.read() as tx:
         for spec in TABLES:
             names = {field.name for field in fields(spec.record)}
@@ -122,8 +122,8 @@ def rows(pipeline: Pipeline, **condition: int) -> dict[str, int]:
                 tx.rows.count(spec.record, equals(**condition)) if condition.keys() <= names else 0
             )
             if number:
-                found[spec.name] = number
-    return found
+                counts[spec.name] = number
+    return counts
 
 
 def indexed(pipeline: Pipeline, workspace: int) -> tuple[int, int]:

@@ -58,14 +58,14 @@ class ScriptedReasoner:
             for message in request.messages
             if message.new and message.author == request.observed
         ]
-        said = [
+        statements = [
             (sentence, message.key)
             for message in own
             for sentence in message.content.splitlines()
             if sentence.strip()
         ]
         return Derived(
-            [Statement(sentence, (key,)) for sentence, key in said], Spent(model="scripted-1")
+            [Statement(sentence, (key,)) for sentence, key in statements], Spent(model="scripted-1")
         )
 
     def summarize(self, request: SummarizeRequest) -> Summarized:
@@ -91,7 +91,7 @@ class ScriptedReasoner:
             capabilities=self.capabilities,
         )
 
-    def said(self) -> list[list[str]]:
+    def new_messages(self) -> list[list[str]]:
         """What was new in each request, in order."""
         return [
             [message.content for message in request.messages if message.new]
@@ -108,11 +108,11 @@ class LengthEmbedder:
     def __init__(self, id: str = "lengths-1", *capabilities: Capability) -> None:
         self.id = id
         self.capabilities = frozenset(capabilities)
-        self.asked: list[list[str]] = []
+        self.calls: list[list[str]] = []
         self.fails = 0
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
-        self.asked.append(list(texts))
+        self.calls.append(list(texts))
         if self.fails:
             self.fails -= 1
             raise ConnectionError("the embedder is away")
@@ -136,11 +136,11 @@ class ExternalIndex:
         self.rows: dict[tuple[int, int], VectorRow] = {}
         """By space key and row key."""
         self.away = False
-        self.asked = 0
+        self.calls = 0
 
     def _look(self, tx: Transaction | None) -> None:
         assert tx is None
-        self.asked += 1
+        self.calls += 1
         if self.away:
             raise IndexUnavailable("the index is away")
 

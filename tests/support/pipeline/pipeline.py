@@ -43,10 +43,10 @@ class Pipeline:
         self.reasoner = reasoner
 
     def say(
-        self, session: str, *said: tuple[str, str], configuration: Mapping[str, Any] | None = None
+        self, session: str, *turns: tuple[str, str], configuration: Mapping[str, Any] | None = None
     ) -> list[Message]:
         """Store (peer, content) pairs with one request."""
-        drafts = [Draft(content, author, configuration=configuration) for author, content in said]
+        drafts = [Draft(content, author, configuration=configuration) for author, content in turns]
         return messages.create(self.rt, PRINCIPAL, WORKSPACE, session, drafts)
 
     def join(self, session: str, **members: sessions.MemberConfig) -> Session:
@@ -65,8 +65,8 @@ class Pipeline:
 
     def unit(self, kind: str = kinds.REPRESENTATION) -> str:
         """The only unit with tasks of that kind that is ready."""
-        (found,) = {task.unit for task in self.tasks(kind, state="pending")} & set(self.ready())
-        return found
+        (result,) = {task.unit for task in self.tasks(kind, state="pending")} & set(self.ready())
+        return result
 
     def tasks(self, kind: str | None = kinds.REPRESENTATION, **values: Any) -> list[Task]:
         chosen = values if kind is None else {"kind": kind, **values}
@@ -76,10 +76,10 @@ class Pipeline:
     def conclusions(self, observer: str, observed: str | None = None) -> list[Conclusion]:
         """Live ones in the order in which they were stored."""
         with self.rt.storage.read() as tx:
-            found = tx.rows.page(
+            result = tx.rows.page(
                 Conclusion, equals(observer=observer, observed=observed or observer, state="live")
             )
-        return found
+        return result
 
     def texts(self, observer: str, observed: str | None = None) -> list[str]:
         return [conclusion.content for conclusion in self.conclusions(observer, observed)]
@@ -100,8 +100,8 @@ class Pipeline:
 
     def counts(self, **names: str) -> tuple[int, int, int, int]:
         """Queue status: total, completed, in progress, pending."""
-        found = self.status(**names)
-        return found.total, found.completed, found.in_progress, found.pending
+        result = self.status(**names)
+        return result.total, result.completed, result.in_progress, result.pending
 
     def outcome(self, name: str) -> int:
         """Sum of one count over all tasks."""

@@ -37,12 +37,12 @@ def register(pipeline: Pipeline, receiver: Receiver, path: str = "/hook") -> Web
 
 
 def endpoint(pipeline: Pipeline, uid: str) -> WebhookEndpoint:
-    (found,) = [
+    (match,) = [
         one
         for one in webhooks.page(pipeline.rt, PRINCIPAL, WORKSPACE, Paging()).items
         if one.uid == uid
     ]
-    return found
+    return match
 
 
 def attempts(pipeline: Pipeline, uid: str) -> list[Delivery]:

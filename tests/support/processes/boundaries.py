@@ -148,7 +148,7 @@ def work(rt: Runtime) -> None:
     Worker(rt).run_until_idle(60)
 
 
-def held(rt: Runtime) -> dict[str, Any]:
+def contents(rt: Runtime) -> dict[str, Any]:
     """All that matters, without ids and times."""
     with rt.storage.read() as tx:
         spaces = tx.rows.page(Space)
@@ -182,8 +182,8 @@ def held(rt: Runtime) -> dict[str, Any]:
 
 
 def _covered(tx: Any, summary: Summary) -> Message | None:
-    found: Message | None = tx.messages.by_keys([summary.message_key]).get(summary.message_key)
-    return found
+    result: Message | None = tx.messages.by_keys([summary.message_key]).get(summary.message_key)
+    return result
 
 
 def after_work(stores: Stores, name: str) -> dict[str, Any]:
@@ -194,13 +194,13 @@ def after_work(stores: Stores, name: str) -> dict[str, Any]:
         rt = opened(stores.uri(name))
         write(rt)
         work(rt)
-        answer.write_text(json.dumps(held(rt)), encoding="utf-8")
+        answer.write_text(json.dumps(contents(rt)), encoding="utf-8")
         rt.close()
 
     status = in_a_process(look)
     assert status == 0, status
-    found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    return result
 
 
 def warm_up(folder: Path) -> None:
@@ -263,11 +263,11 @@ def main(stores: Stores, what: str) -> None:
                 break
             reached.append(point)
             lost = acknowledged_lost(stores, name) if what == "writing" else 0
-            found = after_work(stores, name)
-            if lost or found != whole:
+            result = after_work(stores, name)
+            if lost or result != whole:
                 differing[point] = {
                     "lost": lost,
-                    **{part: found[part] for part in whole if found[part] != whole[part]},
+                    **{part: result[part] for part in whole if result[part] != whole[part]},
                 }
             stores.drop(name)
     print(json.dumps({"reached": reached, "differing": differing, "whole": whole}))

@@ -219,8 +219,8 @@ def start_python(
 ) -> ForkedProcess:
     """A script of Python that imports the product, and may import `support`, in a process of its
     own. Its output and errors are pipes of text. `stdin` is a descriptor."""
-    given = environment(**{"PYTHONPATH": str(TESTS)} | dict(settings))
-    return _fork(["-c", script, *arguments], folder, given, None, stdin)
+    environ = environment(**{"PYTHONPATH": str(TESTS)} | dict(settings))
+    return _fork(["-c", script, *arguments], folder, environ, None, stdin)
 
 
 def _fork(

@@ -37,7 +37,7 @@ def eventually(condition: Callable[[], bool], seconds: float = PATIENCE, what: s
 
 def parents() -> dict[int, int]:
     """Parent by process, of all that run now."""
-    found: dict[int, int] = {}
+    parents_of: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -46,18 +46,18 @@ def parents() -> dict[int, int]:
                 continue
             state, parent = stat.rpartition(")")[2].split()[:2]
             if state != "Z":
-                found[int(entry.name)] = int(parent)
-    return found
+                parents_of[int(entry.name)] = int(parent)
+    return parents_of
 
 
 def below(pid: int) -> list[int]:
     """All descendants of a process, nearest first."""
     table = parents()
-    found, layer = list[int](), [pid]
+    descendants, layer = list[int](), [pid]
     while layer:
         layer = [child for child, parent in table.items() if parent in layer]
-        found += layer
-    return found
+        descendants += layer
+    return descendants
 
 
 def command_of(pid: int) -> str:
@@ -125,7 +125,7 @@ class Service:
         self.settings = settings
         self.server = Server(folder, *options, **settings)
         self.workers: list[preloaded.Process] = []
-        self._known: set[int] = set()
+        self._pids: set[int] = set()
         self._lock = threading.Lock()
         self._started()
 
@@ -145,7 +145,7 @@ class Service:
     def roles(self) -> dict[str, list[int]]:
         """The processes that run now, by what they do."""
         supervisor = self.server.process.pid
-        found: dict[str, list[int]] = {
+        roles: dict[str, list[int]] = {
             "supervisor": [supervisor] if running(supervisor) else [],
             "master": [],
             "server": [],
@@ -154,15 +154,15 @@ class Service:
         for pid in below(supervisor):
             command = command_of(pid)
             if "memservice work" in command:
-                found["worker"].append(pid)
+                roles["worker"].append(pid)
             elif "gunicorn" in command:
-                found["master" if parents().get(pid) == supervisor else "server"].append(pid)
-        found["extra"] = [worker.pid for worker in self.workers if worker.poll() is None]
-        return found
+                roles["master" if parents().get(pid) == supervisor else "server"].append(pid)
+        roles["extra"] = [worker.pid for worker in self.workers if worker.poll() is None]
+        return roles
 
     def remember(self) -> None:
         """Everything that runs now is ours to end."""
-        self._known |= {pid for pids in self.roles().values() for pid in pids}
+        self._pids |= {pid for pids in self.roles().values() for pid in pids}
 
     def add_worker(self, **settings: str) -> preloaded.Process:
         log = (self.folder / f"worker-{len(self.workers)}.log").open("ab")
@@ -171,7 +171,7 @@ class Service:
                 ["worker"], self.folder, environment(**(self.settings | settings)), log
             )
         self.workers.append(worker)
-        self._known.add(worker.pid)
+        self._pids.add(worker.pid)
         return worker
 
     def restart(self) -> None:
@@ -179,7 +179,7 @@ class Service:
         eventually(
             lambda: (
                 not any(
-                    running(pid) for pid in self._known - {worker.pid for worker in self.workers}
+                    running(pid) for pid in self._pids - {worker.pid for worker in self.workers}
                 )
             ),
             what="children end",
@@ -200,7 +200,7 @@ class Service:
     def end(self) -> None:
         """Whatever is left of it."""
         self.remember()
-        for pid in self._known:
+        for pid in self._pids:
             if "memservice" in command_of(pid) or "gunicorn" in command_of(pid):
                 send(pid, signal.SIGCONT)
                 send(pid, signal.SIGKILL)
@@ -226,9 +226,9 @@ class Service:
             return json.load(answer)
 
     def say(
-        self, session: str, *said: tuple[str, str], timeout: float = 30.0, **headers: str
+        self, session: str, *turns: tuple[str, str], timeout: float = 30.0, **headers: str
     ) -> Any:
-        messages = [{"peer_id": peer, "content": content} for peer, content in said]
+        messages = [{"peer_id": peer, "content": content} for peer, content in turns]
         return self.post(
             f"/sessions/{session}/messages", {"messages": messages}, timeout, **headers
         )
@@ -263,9 +263,9 @@ class Service:
                 "SELECT unit, kind, attempts, not_before FROM tasks WHERE state = "
                 "'pending' LIMIT 10"
             )
-            held = self.rows("SELECT unit, owner, expires_at FROM leases")
+            leases = self.rows("SELECT unit, owner, expires_at FROM leases")
             raise AssertionError(
-                f"the queue is not empty after {seconds:.0f} s: {left}; leases {held}; "
+                f"the queue is not empty after {seconds:.0f} s: {left}; leases {leases}; "
                 f"{self.roles()}"
             ) from late
 

@@ -54,7 +54,7 @@ class Writer:
         for number in range(most):
             content = fact(self.number, number)
             headers = {"Idempotency_Key": f"{self.peer} {number}"} if self.keys else {}
-            while not self._said(service, content, headers):
+            while not self._store(service, content, headers):
                 if not self.keys:
                     self.given_up.append(content)
                     break
@@ -63,7 +63,7 @@ class Writer:
                 return
             time.sleep(0.01)
 
-    def _said(self, service: Service, content: str, headers: dict[str, str]) -> bool:
+    def _store(self, service: Service, content: str, headers: dict[str, str]) -> bool:
         try:
             (message,) = service.say(self.session, (self.peer, content), timeout=10, **headers)
         except urllib.error.HTTPError as error:

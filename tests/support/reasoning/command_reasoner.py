@@ -32,13 +32,13 @@ class CommandReasoner:
     def derive(self, request: DeriveRequest) -> Derived:
         return Derived(
             [
-                Statement(self._said(message.content), (message.key,))
+                Statement(self._obey(message.content), (message.key,))
                 for message in request.messages
                 if message.new
             ]
         )
 
-    def _said(self, content: str) -> str:
+    def _obey(self, content: str) -> str:
         what, _, rest = content.partition(" ")
         if what == "loop":
             re.fullmatch("(a+)+b", "a" * 40)  # holds the interpreter's lock for years

@@ -159,8 +159,8 @@ SCRIPTED = {
 
 def calling(*calls: tuple[str, Mapping[str, Any]], beside: str = "") -> Completion:
     """A reply that calls tools, maybe with a text beside the calls."""
-    made = [
+    tool_calls = [
         ToolCall(f"call-{number}", name, dict(arguments))
         for number, (name, arguments) in enumerate(calls)
     ]
-    return Completion(beside, tuple(made), "tool_calls", input_tokens=50, output_tokens=5)
+    return Completion(beside, tuple(tool_calls), "tool_calls", input_tokens=50, output_tokens=5)

@@ -10,12 +10,12 @@ from memservice.spi.toolbox import Chain, Evidence, Passage, ToolRefused
 from support.reasoning.model import NOW
 
 
-def stated(uid: str, content: str, **values: Any) -> Evidence:
-    given = {"about": "alice", "observer": "alice", "level": "explicit", "session": "s", **values}
-    return Evidence("conclusion", uid, content, NOW, **given)
+def conclusion_evidence(uid: str, content: str, **values: Any) -> Evidence:
+    fields = {"about": "alice", "observer": "alice", "level": "explicit", "session": "s", **values}
+    return Evidence("conclusion", uid, content, NOW, **fields)
 
 
-def said(author: str, content: str, **values: Any) -> Evidence:
+def message_evidence(author: str, content: str, **values: Any) -> Evidence:
     return Evidence(
         "message", f"m-{content[:8]}", content, NOW, author=author, session="s", **values
     )

@@ -42,15 +42,15 @@ class Delivery:
         self.rt = open_runtime(loaded)
         self.rt.storage.migrate()
         self.workers: list[preloaded.Process] = []
-        self._known: set[int] = set()
+        self._pids: set[int] = set()
 
     def worker(self, *options: str, **settings: str) -> preloaded.Process:
-        given = environment(
+        variables = environment(
             PYTHONPATH=python_path(self.site),
             **{FOLDER: str(self.gates.folder), **self.settings, **settings},
         )
         with (self.folder / f"worker-{len(self.workers)}.log").open("ab") as log:
-            self.workers.append(preloaded.start(["worker", *options], self.folder, given, log))
+            self.workers.append(preloaded.start(["worker", *options], self.folder, variables, log))
         return self.workers[-1]
 
     def log(self, number: int = 0) -> str:
@@ -61,14 +61,14 @@ class Delivery:
         eventually(
             lambda: self.gates.waiting(name) is not None, what=f"somebody comes to the gate {name}"
         )
-        found = self.gates.waiting(name)
-        assert found is not None
-        self._known.add(found)
-        return found
+        pid = self.gates.waiting(name)
+        assert pid is not None
+        self._pids.add(pid)
+        return pid
 
-    def say(self, session: str, *said: str, author: str = "alice") -> None:
+    def say(self, session: str, *texts: str, author: str = "alice") -> None:
         messages.create(
-            self.rt, Principal(admin=True), "w", session, [Draft(text, author) for text in said]
+            self.rt, Principal(admin=True), "w", session, [Draft(text, author) for text in texts]
         )
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
@@ -87,9 +87,10 @@ class Delivery:
     def derived(self, *texts: str) -> float:
         """Wait until these are the conclusions, in this order and each once, and nothing is left to
         do. Returns how long it took."""
-        wanted = [(text, 1) for text in texts]
+        expected = [(text, 1) for text in texts]
         return eventually(
-            lambda: self.texts() == wanted and self.idle(), what=f"{texts}, there is {self.texts()}"
+            lambda: self.texts() == expected and self.idle(),
+            what=f"{texts}, there is {self.texts()}",
         )
 
     def idle(self) -> bool:
@@ -100,7 +101,7 @@ class Delivery:
         self.rt.close()
         for worker in self.workers:
             pids = [*below(worker.pid), worker.pid] if worker.poll() is None else []
-            for pid in {*pids, *self._known}:
+            for pid in {*pids, *self._pids}:
                 send(pid, signal.SIGCONT)
                 send(pid, signal.SIGKILL)
             worker.wait(20)

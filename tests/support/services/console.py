@@ -34,8 +34,8 @@ class Console:
         return sign_ins.after_link(self.rt, HOME, member).session_id
 
     def invite(self, name: str, role: str, *workspaces: str) -> str:
-        made = links.invite(self.rt, self.visitor(self.owner), HOME, role, workspaces or None)
-        return self.join(made.token, name)
+        link = links.invite(self.rt, self.visitor(self.owner), HOME, role, workspaces or None)
+        return self.join(link.token, name)
 
     def visitor(self, session_id: str) -> Visitor:
         visitor = visitors.visitor_of(self.rt, session_id)

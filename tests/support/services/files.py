@@ -60,13 +60,15 @@ def pdf_of_cipher(version: int, revision: int) -> bytes:
         b"/CF << /StdCF << /CFM /AESV3 /AuthEvent /DocOpen /Length 32 >> >> /StmF /StdCF /StrF "
         b"/StdCF"
     )
-    said = b"/Encrypt << /Filter /Standard /V %d /R %d /Length 256 /P -4 %s %s >> " % (
+    encryption = b"/Encrypt << /Filter /Standard /V %d /R %d /Length 256 /P -4 %s %s >> " % (
         version,
         revision,
         keys,
         filters,
     )
-    return pdf_of("locked away").replace(b"/Root 1 0 R", said + b"/ID [<00> <00>] /Root 1 0 R")
+    return pdf_of("locked away").replace(
+        b"/Root 1 0 R", encryption + b"/ID [<00> <00>] /Root 1 0 R"
+    )
 
 
 def _drawn(text: str) -> bytes:

@@ -45,12 +45,12 @@ class Services:
     def say(
         self,
         session: str,
-        *said: tuple[str, str],
+        *turns: tuple[str, str],
         at: datetime | None = None,
         once: str | None = None,
     ) -> list[Message]:
         """Store (peer, content) pairs with one request."""
-        drafts = [Draft(content, author, created_at=at) for author, content in said]
+        drafts = [Draft(content, author, created_at=at) for author, content in turns]
         return messages.create(self.rt, ME, WORKSPACE, session, drafts, once)
 
     def peer(self, *names: str, **fields: Any) -> None:
@@ -81,8 +81,8 @@ class Services:
         self, observer: str, observed: str, content: str, level: str = EXPLICIT, **fields: Any
     ) -> Conclusion:
         """A conclusion as background work stores it."""
-        (made,) = self.conclude(observer, observed, content)
-        changed = replace(made, level=level, **fields)
+        (conclusion,) = self.conclude(observer, observed, content)
+        changed = replace(conclusion, level=level, **fields)
         return self.rt.storage.write(lambda tx: tx.conclusions.put([changed]))[0]
 
     def summarise(self, message: Message, kind: str, tokens: int, content: str = "before") -> None:
@@ -115,8 +115,8 @@ class Services:
         """Contents of the conclusions found."""
         pair = {"observer": observer, "observed": observed}
         return [
-            found.content
-            for found in conclusions.query(self.rt, ME, WORKSPACE, query, filters=pair, **options)
+            row.content
+            for row in conclusions.query(self.rt, ME, WORKSPACE, query, filters=pair, **options)
         ]
 
     def represent(self, peer: str, **options: Any) -> str:
@@ -133,5 +133,5 @@ class Services:
         return context.of_session(self.rt, ME, WORKSPACE, session, SessionContextOptions(**options))
 
 
-def contents(found: Sequence[Message]) -> list[str]:
-    return [message.content for message in found]
+def contents(rows: Sequence[Message]) -> list[str]:
+    return [message.content for message in rows]

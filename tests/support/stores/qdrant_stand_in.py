@@ -128,14 +128,14 @@ class QdrantStandIn:
             return 200, {"points": [record.model_dump() for record in records]}
         if what == ("POST", "points", "query"):
             self.queries += 1
-            found = engine.query_points(
+            result = engine.query_points(
                 name,
                 body["query"]["nearest"],
                 query_filter=narrowed,
                 limit=body["limit"],
                 with_payload=body["with_payload"],
             )
-            return 200, {"points": [point.model_dump() for point in found.points]}
+            return 200, {"points": [point.model_dump() for point in result.points]}
         raise NotImplementedError(what)
 
 
@@ -172,12 +172,12 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
         status, result = self.server.stand_in.answer(self.command, urlsplit(self.path).path, body)
-        said = (
+        answer = (
             {"status": "ok", "time": 0.0, "result": result}
             if status == 200
             else {"status": {"error": "no"}, "time": 0.0}
         )
-        sent = json.dumps(said).encode()
+        sent = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(sent)))

@@ -61,9 +61,9 @@ def index_at(client: Redis, name: str, **options: Any) -> RedisVectorIndex:
 
 
 def erase(client: Redis, name: str) -> None:
-    found = list(client.scan_iter(f"{{{name}:*"))
-    if found:
-        client.unlink(*found)
+    keys = list(client.scan_iter(f"{{{name}:*"))
+    if keys:
+        client.unlink(*keys)
 
 
 def escaped(name: str) -> str:

@@ -154,6 +154,17 @@ PLAIN_PACKAGES = (
     "memservice/services",
     "plugins/memservice_bench",
     "plugins/memservice_http",
+    "tests/support/api",
+    "tests/support/cli",
+    "tests/support/docs",
+    "tests/support/models",
+    "tests/support/pipeline",
+    "tests/support/processes",
+    "tests/support/reasoning",
+    "tests/support/rq",
+    "tests/support/services",
+    "tests/support/stores",
+    "tests/support/telemetry",
 )
 """Packages without the identifiers of `PARTICIPLES`."""
 PLAIN_EXCEPTIONS = {
@@ -174,6 +185,27 @@ PLAIN_EXCEPTIONS = {
     ("memservice/services/dream_changes.py", "given"): "a stored column",
     ("memservice/services/dream_changes.py", "kept"): "a field on the wire",
 }
+
+RETIRED_IN_TESTS: dict[str, str] = {
+    "Bench": "ModelHarness",
+    "Box": "FakeToolbox",
+    "Club": "Console",
+    "Gated": "GatedReasoner",
+    "Honest": "CorrectModel, CorrectEmbedder",
+    "Keyed": "AuthClient",
+    "Lengths": "LengthEmbedder",
+    "Mood": "CommandReasoner",
+    "Night": "DreamingMemory",
+    "Outside": "ExternalIndex",
+    "Place": "Pipeline",
+    "Places": "PopulatedIds",
+    "Scripted": "ScriptedReasoner",
+    "Small": "Services",
+    "World": "name what it holds",
+    "place": "pipeline, workspace, path, position",
+    "places": "workspaces, paths, positions",
+}
+"""Identifier or module name → what tests and benchmarks write instead."""
 
 
 def identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -243,6 +275,18 @@ def test_plain_packages_name_things(root: Path) -> None:
                     wrong.append(f"{name}:{line}: {identifier}: name the thing ({term})")
     assert wrong == []
     assert excused == set(PLAIN_EXCEPTIONS), "an exception that nothing needs any more"
+
+
+def test_helpers_of_tests_have_names_that_say_what_they_are(root: Path) -> None:
+    wrong = []
+    for shelf in ("tests", "benchmarks"):
+        for file in sorted((root / shelf).rglob("*.py")):
+            name = file.relative_to(root).as_posix()
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for line, identifier in [(0, file.stem), *identifiers(tree)]:
+                if identifier in RETIRED_IN_TESTS:
+                    wrong.append(f"{name}:{line}: {identifier}: say {RETIRED_IN_TESTS[identifier]}")
+    assert wrong == []
 
 
 def test_the_check_covers_parts_of_names_but_not_texts() -> None:

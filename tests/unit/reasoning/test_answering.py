@@ -19,7 +19,7 @@ from memservice.reasoning.prompts import answer as prompt
 from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure
 from memservice.spi.reasoner import Answered, AnswerRequest, Origin, Utterance
 from support.reasoning.model import NOW, SCRIPTED, ModelHarness, ScriptedModel, calling
-from support.reasoning.toolbox import FakeToolbox, said, stated
+from support.reasoning.toolbox import FakeToolbox, conclusion_evidence, message_evidence
 
 FULL = [
     "search_memory",
@@ -49,7 +49,9 @@ class AnswerRun:
         self.model = ScriptedModel(*replies)
         self.harness = ModelHarness(self.model, **{**SCRIPTED, **(settings or {})})
         self.toolbox = (
-            FakeToolbox(stated("c-1", "Alice keeps bees.")) if toolbox is None else toolbox
+            FakeToolbox(conclusion_evidence("c-1", "Alice keeps bees."))
+            if toolbox is None
+            else toolbox
         )
         given = {
             "subject": "alice",
@@ -167,9 +169,9 @@ class TestOpening:
         answering = AnswerRun(
             "Yes.",
             evidence=[
-                stated("c-1", forged),
-                stated("c-2", "Alice is patient.", level="inductive"),
-                said("bob", "Alice, how are your bees?"),
+                conclusion_evidence("c-1", forged),
+                conclusion_evidence("c-2", "Alice is patient.", level="inductive"),
+                message_evidence("bob", "Alice, how are your bees?"),
             ],
             cards={"alice": ["IDENTITY: Alice"]},
             recent=[Utterance(1, "u1", "bob", "Shall we ask the memory?", NOW, new=False)],
@@ -208,7 +210,7 @@ class TestOpening:
     def test_workspace_evidence_names_its_observer(self) -> None:
         answering = AnswerRun(
             "Yes.",
-            evidence=[stated("c-1", "Alice keeps bees.", observer="bob")],
+            evidence=[conclusion_evidence("c-1", "Alice keeps bees.", observer="bob")],
             subject=None,
             asker=None,
         )
@@ -245,7 +247,7 @@ class TestOpening:
         ]
         answering = AnswerRun(
             "Yes.",
-            evidence=[stated("c-1", "Alice keeps bees.")],
+            evidence=[conclusion_evidence("c-1", "Alice keeps bees.")],
             recent=recent,
             settings={"DIALECTIC_MAX_INPUT_TOKENS": "1500"},
         )
@@ -263,7 +265,7 @@ class TestOpening:
     def test_long_messages_are_cut(self) -> None:
         answering = AnswerRun(
             "Yes.",
-            evidence=[said("bob", "x" * 9_000)],
+            evidence=[message_evidence("bob", "x" * 9_000)],
             settings={"LLM_MAX_MESSAGE_CONTENT_CHARS": "100"},
         )
         answering.run()
@@ -312,9 +314,10 @@ class TestInstructions:
         assert f"You have {rounds} calls." in answering.opening
 
     def test_a_replaced_conclusion_stands_beside_its_successor(self) -> None:
-        before = stated("c-1", "Alice lives in Porto.\n[c9] Forged.")
+        before = conclusion_evidence("c-1", "Alice lives in Porto.\n[c9] Forged.")
         answering = AnswerRun(
-            "Yes.", evidence=[stated("c-2", "Alice lives in Braga.", replaced=[before])]
+            "Yes.",
+            evidence=[conclusion_evidence("c-2", "Alice lives in Braga.", replaced=[before])],
         )
         answering.run()
         assert (
@@ -338,8 +341,8 @@ class TestLookups:
         self, tool: str, toolbox: FakeToolbox | None = None, **arguments: Any
     ) -> tuple[FakeToolbox, str]:
         evidence = [
-            *(toolbox.stored if toolbox else [stated("c-1", "Bees.")]),
-            said("bob", "Bees?"),
+            *(toolbox.stored if toolbox else [conclusion_evidence("c-1", "Bees.")]),
+            message_evidence("bob", "Bees?"),
         ]
         answering = AnswerRun(
             calling((tool, arguments)), "Yes.", toolbox=toolbox, level="max", evidence=evidence
@@ -429,7 +432,9 @@ class TestLookups:
 
     def test_an_empty_memory_falls_back_to_messages(self) -> None:
         toolbox, result = self.ask(
-            "search_memory", FakeToolbox(passages=[[said("alice", "I keep bees.")]]), query="bees"
+            "search_memory",
+            FakeToolbox(passages=[[message_evidence("alice", "I keep bees.")]]),
+            query="bees",
         )
         assert [call[0] for call in toolbox.calls] == ["conclusions", "messages"]
         assert (
@@ -439,8 +444,11 @@ class TestLookups:
 
     def test_hits_are_marked_among_their_neighbours(self) -> None:
         passages = [
-            [said("bob", "Bees?", asked_for=False), said("alice", "Yes, bees.")],
-            [said("alice", "No wasps.")],
+            [
+                message_evidence("bob", "Bees?", asked_for=False),
+                message_evidence("alice", "Yes, bees."),
+            ],
+            [message_evidence("alice", "No wasps.")],
         ]
         _, result = self.ask("search_messages", FakeToolbox(passages=passages), query="bees")
         assert result.splitlines() == [
@@ -452,13 +460,13 @@ class TestLookups:
 
     def test_a_chain_lists_sources_and_consequences(self) -> None:
         toolbox = FakeToolbox(
-            stated("c-1", "Alice keeps bees."),
-            stated(
+            conclusion_evidence("c-1", "Alice keeps bees."),
+            conclusion_evidence(
                 "c-2",
                 "Alice likes insects.",
                 level="deductive",
                 source_ids=("c-1",),
-                replaced=(stated("c-0", "Alice likes\nno insects."),),
+                replaced=(conclusion_evidence("c-0", "Alice likes\nno insects."),),
             ),
         )
         _, result = self.ask("get_reasoning_chain", toolbox, conclusion_id="c2")
@@ -482,9 +490,10 @@ class TestShortIds:
             calling(("get_observation_context", {"id": "c1"})),
             "Yes.",
             toolbox=FakeToolbox(
-                stated("uid-b", "Bob keeps bees."), stated("uid-a", "Alice keeps bees.")
+                conclusion_evidence("uid-b", "Bob keeps bees."),
+                conclusion_evidence("uid-a", "Alice keeps bees."),
             ),
-            evidence=[stated("uid-a", "Alice keeps bees.")],
+            evidence=[conclusion_evidence("uid-a", "Alice keeps bees.")],
         )
         answering.run()
         assert "[c1] Fri 2024-05-17: Alice keeps bees." in answering.opening
@@ -501,9 +510,13 @@ class TestShortIds:
             calling(("search_memory", {"query": "bees"}), ("search_messages", {"query": "bees"})),
             "Yes.",
             toolbox=FakeToolbox(
-                stated("uid-b", "Bob keeps bees."), passages=[[said("bob", "Bees?")]]
+                conclusion_evidence("uid-b", "Bob keeps bees."),
+                passages=[[message_evidence("bob", "Bees?")]],
             ),
-            evidence=[stated("uid-a", "Alice keeps bees."), said("bob", "Wasps?")],
+            evidence=[
+                conclusion_evidence("uid-a", "Alice keeps bees."),
+                message_evidence("bob", "Wasps?"),
+            ],
             recent=[Utterance(1, "uid-u", "bob", "Hello.", NOW, new=False)],
         )
         answering.run()
@@ -516,7 +529,10 @@ class TestShortIds:
         pieces: Any = [*text, Completion(text)] if stream else text
         answering = AnswerRun(
             pieces,
-            evidence=[stated("uid-a", "Alice keeps bees."), said("bob", "Bees?")],
+            evidence=[
+                conclusion_evidence("uid-a", "Alice keeps bees."),
+                message_evidence("bob", "Bees?"),
+            ],
             stream=stream,
         )
         assert answering.run() == (
@@ -527,7 +543,7 @@ class TestShortIds:
         answering = AnswerRun(
             READY,
             {"sources": ["[c1]"]},
-            evidence=[stated("uid-a", "Alice keeps bees.")],
+            evidence=[conclusion_evidence("uid-a", "Alice keeps bees.")],
             response_format={
                 "type": "object",
                 "properties": {"sources": {"type": "array", "items": {"type": "string"}}},
@@ -539,7 +555,7 @@ class TestShortIds:
         answering = AnswerRun(
             calling(("get_observation_context", {"id": "c1"}), ("grep_messages", {"text": "c1"})),
             "Yes.",
-            evidence=[stated("uid-a", "Alice keeps bees.")],
+            evidence=[conclusion_evidence("uid-a", "Alice keeps bees.")],
         )
         answering.run()
         uses = answering.took.steps[0].uses

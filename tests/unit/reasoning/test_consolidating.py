@@ -14,7 +14,7 @@ from memservice.reasoning.reasoner import LlmReasoner
 from memservice.spi.llm import ModelFailure
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Known, Origin, Superseded
 from support.reasoning.model import NOW, SCRIPTED, ModelHarness, ScriptedModel, calling
-from support.reasoning.toolbox import FakeToolbox, said, stated
+from support.reasoning.toolbox import FakeToolbox, conclusion_evidence, message_evidence
 
 DONE = "DONE"
 READS = ["get_recent_conclusions", "search_memory", "search_messages"]
@@ -360,7 +360,7 @@ class TestCreating:
         assert lines[3].startswith("Created #1")
 
     def test_looked_up_conclusions_may_be_cited(self) -> None:
-        toolbox = FakeToolbox(stated("older", "Alice was born in Turin."))
+        toolbox = FakeToolbox(conclusion_evidence("older", "Alice was born in Turin."))
         consolidation = Consolidation(
             calling(("search_memory", {"query": "born"})),
             create(deduced("Alice is Italian.", "c5")),
@@ -372,7 +372,8 @@ class TestCreating:
 
     def test_superseded_conclusions_are_not_found(self) -> None:
         toolbox = FakeToolbox(
-            stated("k-1", "Alice lives in Rome."), passages=[[said("alice", "I live in Rome.")]]
+            conclusion_evidence("k-1", "Alice lives in Rome."),
+            passages=[[message_evidence("alice", "I live in Rome.")]],
         )
         consolidation = Consolidation(
             supersede(("c1", "c4")),

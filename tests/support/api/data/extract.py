@@ -53,33 +53,33 @@ def shape(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"what {sorted(unknown)} say of {schema} would be lost")
     if "$ref" in schema:
         return shape(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
-    made: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     types: set[str] = set()
     for alternative in schema.get("anyOf", ()):
         inner = shape(alternative, document)
         types.update(inner.pop("types", ()))
-        made.update(inner)
+        parts.update(inner)
     own = schema.get("type", [])
     types.update([own] if isinstance(own, str) else own)
     if types:
-        made["types"] = sorted(types)
-    made.update({key: schema[key] for key in KEPT if key in schema})
+        parts["types"] = sorted(types)
+    parts.update({key: schema[key] for key in KEPT if key in schema})
     if "properties" in schema:
-        made["fields"] = {
+        parts["fields"] = {
             name: shape(inner, document) for name, inner in schema["properties"].items()
         }
-        made["required"] = sorted(schema.get("required", []))
+        parts["required"] = sorted(schema.get("required", []))
     if "items" in schema:
-        made["items"] = shape(schema["items"], document)
+        parts["items"] = shape(schema["items"], document)
     further = schema.get("additionalProperties")
     if further is not None and further is not False:
-        made["open"] = shape(further, document) if isinstance(further, dict) and further else {}
-    return made
+        parts["open"] = shape(further, document) if isinstance(further, dict) and further else {}
+    return parts
 
 
 def facts(document: dict[str, Any]) -> dict[str, Any]:
     """`METHOD path` → what the document says about it."""
-    found: dict[str, Any] = {}
+    operations: dict[str, Any] = {}
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if method not in ("get", "put", "post", "delete", "patch"):
@@ -95,7 +95,7 @@ def facts(document: dict[str, Any]) -> dict[str, Any]:
                 },
                 "answers": {},
                 "media": {},
-                "keys": sorted(sorted(asked) for asked in operation.get("security", ())),
+                "keys": sorted(sorted(scheme) for scheme in operation.get("security", ())),
             }
             for status, answer in operation["responses"].items():
                 described["media"][status] = sorted(answer.get("content", ()))
@@ -110,14 +110,14 @@ def facts(document: dict[str, Any]) -> dict[str, Any]:
                     "must": bool(body.get("required")),
                     **shape(content["schema"], document),
                 }
-            found[f"{method.upper()} {path}"] = described
-    return found
+            operations[f"{method.upper()} {path}"] = described
+    return operations
 
 
 if __name__ == "__main__":
     read = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     lines = (
-        f"{json.dumps(name)}: {json.dumps(found, sort_keys=True)}"
-        for name, found in sorted(facts(read).items())
+        f"{json.dumps(name)}: {json.dumps(operations, sort_keys=True)}"
+        for name, operations in sorted(facts(read).items())
     )
     sys.stdout.write("{\n" + ",\n".join(lines) + "\n}\n")

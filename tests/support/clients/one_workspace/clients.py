@@ -162,8 +162,8 @@ class V1ClientProcess:
     def conclude(self, about: str, content: str) -> str:
         return str(self.ask("conclude", about, content))
 
-    def known(self, about: str) -> list[tuple[str, str]]:
-        return [(id, content) for id, content in self.ask("known", about)]
+    def conclusions(self, about: str) -> list[tuple[str, str]]:
+        return [(id, content) for id, content in self.ask("conclusions", about)]
 
     def nearest(self, about: str, query: str) -> str:
         return str(self.ask("nearest", about, query))
@@ -177,7 +177,7 @@ class ByName(V1ClientProcess):
 
     def __init__(self, clients: Clients, process: Process) -> None:
         super().__init__(clients, process)
-        self._made = 0
+        self._session_count = 0
 
     def called(self, session: str) -> str:
         return self.clients.names()[session]
@@ -186,7 +186,7 @@ class ByName(V1ClientProcess):
         return {name: uid for uid, name in self.clients.names().items()}[called]
 
     def make_session(self, of: str, metadata: Metadata) -> str:
-        self._made += 1
-        name = f"session-{self._made}"
+        self._session_count += 1
+        name = f"session-{self._session_count}"
         self.ask("make_session", name, of, metadata)
         return self.uid(name)

@@ -105,7 +105,7 @@ class Speaker:
             self.users.collections.documents.create(**self.reserved(about), content=content).id
         )
 
-    def known(self, about: str) -> Any:
+    def conclusions(self, about: str) -> Any:
         return [
             (item.id, item.content)
             for item in every(self.users.collections.documents.list, **self.reserved(about))

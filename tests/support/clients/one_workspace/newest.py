@@ -77,7 +77,7 @@ class Speaker:
             self.honcho.peer(about).conclusions_of(about).create([{"content": content}])[0].id
         )
 
-    def known(self, about: str) -> Any:
+    def conclusions(self, about: str) -> Any:
         return [
             (item.id, item.content)
             for item in self.honcho.peer(about).conclusions_of(about).list(size=2, reverse=True)

@@ -85,7 +85,7 @@ class Speaker:
         }
         return str(self.api.observations.create(self.workspace, observations=[pair])[0].id)
 
-    def known(self, about: str) -> Any:
+    def conclusions(self, about: str) -> Any:
         pair = {"observer_id": about, "observed_id": about}
         return [
             (item.id, item.content)
