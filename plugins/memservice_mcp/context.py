@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memservice.runtime import Runtime
 from memservice.services.auth.principal import Principal
@@ -20,6 +20,10 @@ class ToolContext:
     """The peer that a tool is about if its arguments name none."""
     hold_slot: Callable[[], Callable[[], None]]
     """Reserves a place for an answer that takes seconds; returns the function that frees it."""
+
+    def within(self, workspace: str) -> ToolContext:
+        """The same caller in a workspace."""
+        return replace(self, workspace=workspace)
 
     @property
     def session(self) -> str | None:

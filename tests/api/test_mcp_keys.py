@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.test_auth_matrix import HEADERS, IN_A_SESSION, KEYS, OF_THE_WORKSPACE, M, P, W
+from api.test_auth_matrix import HEADERS, IN_A_SESSION, KEYS, OF_THE_WORKSPACE, A, M, P, S, W
 from memservice.services.auth import policy
 from memservice.spi.schema import TABLES
 from support.api.auth_client import AuthClient, PopulatedIds, populate, signed
@@ -28,6 +28,9 @@ class Row:
 
 
 IN_ROOM = {"session": "room"}
+ROOM = {"session_id": "room"}
+SAID = {"messages": [{"peer_id": "alice", "content": "hello"}]}
+STATED = {"content": "likes tea", "observer_id": "alice", "observed_id": "alice"}
 TABLE = {
     "remember": Row("remember", P | OF_A_SESSION, {"text": "Alice likes tea."}),
     "remember in a session": Row(
@@ -46,12 +49,48 @@ TABLE = {
     "list_sessions": Row("list_sessions", P),
     "forget": Row("forget", W, {"id": "{conclusion}", "reason": "It is wrong."}),
     "status": Row("status", OF_THE_WORKSPACE),
+    # one for each operation of the API
+    "list_workspaces": Row("list_workspaces", A),
+    "create_workspace": Row("create_workspace", OF_THE_WORKSPACE),
+    "inspect_workspace": Row("inspect_workspace", W),
+    "search": Row("search", W, {"query": "Ulm"}),
+    "search of a peer": Row("search", P, {"query": "Ulm", "peer_id": "alice"}),
+    "search in a session": Row("search", M, {"query": "Ulm", **ROOM}),
+    "get_metadata": Row("get_metadata", W),
+    "get_metadata of a peer": Row("get_metadata", W, {"peer_id": "alice"}),
+    "get_metadata of a session": Row("get_metadata", W, ROOM),
+    "set_metadata": Row("set_metadata", W, {"metadata": {}}),
+    "set_metadata of a peer": Row("set_metadata", P, {"metadata": {}, "peer_id": "alice"}),
+    "set_metadata of a session": Row("set_metadata", S, {"metadata": {}, **ROOM}),
+    "create_peer": Row("create_peer", P | IN_A_SESSION, {"peer_id": "alice"}),
+    "chat": Row("chat", P, {"query": "Where does Alice live?"}),
+    "get_peer_card": Row("get_peer_card", P),
+    "set_peer_card": Row("set_peer_card", P, {"peer_card": ["Lives in Ulm"]}),
+    "get_peer_context": Row("get_peer_context", P),
+    "get_representation": Row("get_representation", P),
+    "create_session": Row("create_session", S | {"own peer", "member"}, ROOM),
+    "delete_session": Row("delete_session", S, ROOM),
+    "clone_session": Row("clone_session", S, ROOM),
+    "add_peers_to_session": Row("add_peers_to_session", S, {"peers": {"alice": {}}, **ROOM}),
+    "remove_peers_from_session": Row("remove_peers_from_session", S, {"peers": ["bob"], **ROOM}),
+    "get_session_peers": Row("get_session_peers", M, ROOM),
+    "inspect_session": Row("inspect_session", W, ROOM),
+    "add_messages_to_session": Row("add_messages_to_session", S, {**SAID, **ROOM}),
+    "get_session_messages": Row("get_session_messages", M, ROOM),
+    "get_session_message": Row("get_session_message", M, {"message_id": "{message}", **ROOM}),
+    "get_session_context": Row("get_session_context", M, ROOM),
+    "list_conclusions": Row("list_conclusions", W),
+    "query_conclusions": Row("query_conclusions", W, {"query": "Ulm"}),
+    "create_conclusions": Row("create_conclusions", W, {"conclusions": [STATED]}),
+    "delete_conclusion": Row("delete_conclusion", W, {"conclusion_id": "{conclusion}"}),
+    "schedule_dream": Row("schedule_dream", W),
+    "get_queue_status": Row("get_queue_status", W),
 }
 
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[tuple[AuthClient, PopulatedIds]]:
-    auth_client = AuthClient.open()
+    auth_client = AuthClient.open(MCP_TOOLS="all")
     yield auth_client, populate(auth_client)
     auth_client.close()
 
@@ -67,7 +106,11 @@ def client_of(auth_client: AuthClient, key: str, path: str = "/mcp/acme/alice") 
 
 def arguments_of(row: Row, ids: PopulatedIds) -> dict[str, Any]:
     return {
-        name: value.format(conclusion=ids.conclusion) if isinstance(value, str) else value
+        name: (
+            value.format(conclusion=ids.conclusion, message=ids.message)
+            if isinstance(value, str)
+            else value
+        )
         for name, value in row.arguments.items()
     }
 
@@ -106,8 +149,30 @@ def test_other_keys_are_refused_and_change_nothing(
 REFUSALS = {
     policy.NOT_PERMISSIONED,
     policy.OTHER_RESOURCE,
+    policy.ADMIN_ONLY,
     "session: The key of a peer stores outside of sessions only: leave session out",
 }
+
+
+def test_no_tool_reaches_another_workspace_by_its_argument(
+    filled: tuple[AuthClient, PopulatedIds], subtests: pytest.Subtests
+) -> None:
+    auth_client, ids = filled
+    before = contents(auth_client)
+    listed = client_of(auth_client, "admin").ask("tools/list")["result"]["tools"]
+    with_argument = {
+        tool["name"] for tool in listed if "workspace_id" in tool["inputSchema"]["properties"]
+    }
+    assert len(with_argument) == 30
+    for name, row in TABLE.items():
+        if row.tool not in with_argument:
+            continue
+        arguments = {**arguments_of(row, ids), "workspace_id": "other"}
+        for key in ("workspace", "own peer", "own session"):
+            with subtests.test(name=name, key=key):
+                refusal = client_of(auth_client, key).refused(row.tool, **arguments)
+                assert refusal in REFUSALS
+    assert contents(auth_client) == before
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from memservice.settings import Settings
 from memservice_mcp.blueprint import PEER_HEADER, WORKSPACE_HEADERS
 from memservice_mcp.command import mcp
-from memservice_mcp.tools import DEFAULT
+from memservice_mcp.tools import DEFAULT, operations
 from memservice_mcp.tools.memories import MAX_LIMIT
 from memservice_mcp.tools.shared import MAX_ITEM
 from support.clients.server import Server
@@ -50,6 +50,12 @@ def test_the_table_has_every_tool_with_its_arguments(page: Path) -> None:
     assert {row[0]: re.findall(r"\w+", row[1]) for row in table(page, "tools")} == {
         tool.name: list(tool.arguments.model_fields) for tool in DEFAULT
     }
+
+
+def test_the_tools_for_each_operation_are_listed(page: Path) -> None:
+    assert [name for row in table(page, "operations") for name in re.findall(r"\w+", row[1])] == [
+        tool.name for tool in operations.TOOLS
+    ]
 
 
 def test_urls_lead_to_the_route(page: Path) -> None:

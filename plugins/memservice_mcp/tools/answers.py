@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from memservice.domain.sizes import MAX_QUERY
 from memservice.services.auth import policy
 from memservice.services.chat import chat
-from memservice.services.chat.chat import ChatOptions
+from memservice.services.chat.chat import Answer, ChatOptions
 from memservice.services.retrieval import context as contexts
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
@@ -45,15 +46,23 @@ class AskResult(Result):
 
 
 def ask(context: ToolContext, arguments: AskArguments) -> AskResult:
-    release_slot = context.hold_slot()
-    try:
-        answer = chat.ask_peer(
+    return answer_of(
+        context,
+        lambda: chat.ask_peer(
             context.rt,
             context.principal,
             context.workspace,
             arguments.about or context.peer,
             ChatOptions(arguments.question),
-        )
+        ),
+    )
+
+
+def answer_of(context: ToolContext, begin: Callable[[], Answer]) -> AskResult:
+    """The whole answer. It takes a slot while it is generated."""
+    release_slot = context.hold_slot()
+    try:
+        answer = begin()
         content = answer.content()
         evidence = answer.evidence
         return AskResult(

@@ -29,12 +29,14 @@ class ListArguments(Arguments):
         return Paging(self.page, self.size, reverse=True)
 
 
-class ListResult(Result):
-    """Newest first."""
-
+class PageResult(Result):
     total: int
     page: int
     pages: int
+
+
+class ListResult(PageResult):
+    """Newest first."""
 
 
 class ListedPeer(Result):
@@ -58,7 +60,7 @@ def list_peers(context: ToolContext, arguments: ListArguments) -> PeersResult:
             ListedPeer(id=row.slug, name=display_name(row), created_at=row.created_at)
             for row in page.items
         ],
-        **_counts(page),
+        **counts_of(page),
     )
 
 
@@ -92,11 +94,11 @@ def list_sessions(context: ToolContext, arguments: ListSessionsArguments) -> Ses
             ListedSession(id=row.slug, messages=row.message_count, created_at=row.created_at)
             for row in page.items
         ],
-        **_counts(page),
+        **counts_of(page),
     )
 
 
-def _counts(page: Page[Any]) -> dict[str, int]:
+def counts_of(page: Page[Any]) -> dict[str, int]:
     return {"total": page.total, "page": page.page, "pages": page.pages}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.sizes import MAX_CONCLUSION, MAX_QUERY
-from memservice.domain.times import parse_iso
 from memservice.services import conclusions, corrections, messages, peers, sessions
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.messages import Draft
@@ -25,6 +23,7 @@ from memservice_mcp.tools.shared import (
     SessionId,
     conclusions_of,
     messages_of,
+    parsed_time,
 )
 
 MAX_LIMIT = 50
@@ -107,24 +106,13 @@ def recall(context: ToolContext, arguments: RecallArguments) -> RecallResult:
         RecallOptions(
             arguments.query,
             arguments.limit,
-            _time(arguments.since),
+            parsed_time("since", arguments.since),
         ),
         arguments.session or context.session,
     )
     return RecallResult(
         conclusions=conclusions_of(found.conclusions), messages=messages_of(found.messages)
     )
-
-
-def _time(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return parse_iso(text)
-    except ValueError as error:
-        raise InvalidInput.at(
-            "since", message=f"{error}: write 2026-05-31 or 2026-05-31T18:00Z"
-        ) from error
 
 
 class ForgetArguments(Arguments):

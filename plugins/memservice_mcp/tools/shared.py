@@ -8,8 +8,9 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer
 
+from memservice.domain.errors import InvalidInput
 from memservice.domain.records import Conclusion, Message
-from memservice.domain.times import wire
+from memservice.domain.times import parse_iso, wire
 from memservice_mcp.tool import Result
 
 MAX_ITEM = 4_000
@@ -84,3 +85,14 @@ def shortened(text: str, length: int = MAX_ITEM) -> str:
     if len(text) <= length:
         return text
     return f"{text[:length]}… [{len(text) - length} more characters]"
+
+
+def parsed_time(argument: str, text: str | None) -> datetime | None:
+    """The time in an argument. Raises `InvalidInput`."""
+    if text is None:
+        return None
+    try:
+        return parse_iso(text)
+    except ValueError as error:
+        message = f"{error}: write 2026-05-31 or 2026-05-31T18:00Z"
+        raise InvalidInput.at(argument, message=message) from error

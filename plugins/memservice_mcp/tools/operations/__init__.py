@@ -1,0 +1,8 @@
+"""One tool for each operation of the API, with the names of the published MCP server. Arguments are
+named after the fields of `/v3`."""
+
+from __future__ import annotations
+
+from memservice_mcp.tools.operations import conclusions, peers, sessions, workspaces
+
+TOOLS = (*workspaces.TOOLS, *peers.TOOLS, *sessions.TOOLS, *conclusions.TOOLS)
