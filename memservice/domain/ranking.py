@@ -16,6 +16,11 @@ WINDOW = 2
 """Messages before and after a hit that share its score."""
 NEIGHBOUR_WEIGHT = 0.5
 """The share of a hit's term counts that each of them gets."""
+MAX_SHARED = 20.0
+"""Terms beyond which a text shares less of each of its terms with its neighbours: an answer of 600
+terms contains so many that they say little about the messages around it. Without this limit, a
+search of conversations with long answers finds 15 points less, and one of short messages the same;
+between 12 and 40 the figures hardly change (benchmarks/recall/README.md)."""
 RRF_K = 20
 """Smoothing of reciprocal ranks: a smaller value favours the first ranks."""
 
@@ -100,8 +105,12 @@ def bm25_with_neighbours(
     """BM25 in which each hit adds `share` of its term counts to the messages up to `reach`
     positions before and after it.
 
-    The result is that of an indexed field with the text of the neighbours, without storing one:
-    counts are added before repetitions saturate, and the length of a text includes its neighbours.
+    Counts are added before repetitions saturate, and the length of a text includes its neighbours,
+    as in an indexed field with the text of all of them. Between short messages that is all. A
+    neighbour of more than `MAX_SHARED` terms shares its counts and its length in proportion less,
+    and `b` rises towards 1 with the mean length beyond that: without the rise, long answers take
+    the room in a prompt of messages that state something.
+
     `positions` has the hits and the messages around them. A message that is missing there has the
     mean length and gets nothing. `header_terms` are the terms of a hit that only name its author
     and time: they count for the hit itself, once each, and are not shared.
@@ -148,14 +157,19 @@ def bm25_with_neighbours(
         else mean
     )
     lengths[hit_rows] = [hit.length for hit in matches.hits]
-    around = lengths + 2 * reach * mean
+    shared = np.minimum(1.0, MAX_SHARED / np.maximum(lengths, 1.0))
+    # A missing neighbour counts like one of mean length: the ends of a session gain nothing.
+    typical = min(mean, MAX_SHARED)
+    around = lengths + 2 * reach * typical
     for step in range(-reach, reach + 1):
         if step and positioned:
             other = np.minimum(np.searchsorted(at, at + step), positioned - 1)
             targets = np.flatnonzero(at[other] == at + step)
-            counts[targets] += share * shared_counts[other[targets]]
-            around[targets] += lengths[other[targets]] - mean
-    norm = k1 * (1 - b + b * around / ((2 * reach + 1) * mean))
+            part = shared[other[targets]]
+            counts[targets] += share * part[:, None] * shared_counts[other[targets]]
+            around[targets] += part * lengths[other[targets]] - typical
+    b = 1 - (1 - b) * typical / mean
+    norm = k1 * (1 - b + b * around / (mean + 2 * reach * typical))
     unknown = idf(matches.documents, 1)
     scored = np.zeros(len(keys))
     for term in terms:

@@ -356,7 +356,10 @@ class Search(Group):
         0.1, "added, in each list, if the message is of a day named in the query", low=0, high=10
     )
     neighbour_weight: float = setting(
-        0.5, "share of a hit's text score that its neighbouring messages get", low=0, high=1
+        0.5,
+        "share of a hit's words that its neighbouring messages get; a long hit shares less",
+        low=0,
+        high=1,
     )
     embed_timeout_seconds: float = setting(
         2.0, "longest wait for a query's vector; then text alone answers", low=0.01

@@ -22,7 +22,7 @@ from memservice_bench.run import (
     scratch,
 )
 
-SETS = ("builtin", "locomo:PATH", "longmemeval:PATH", "beam:PATH")
+SETS = ("builtin", "assistant", "locomo:PATH", "longmemeval:PATH", "beam:PATH")
 LEVELS = ("minimal", "low", "medium", "high", "max")
 
 
@@ -37,7 +37,7 @@ def bench() -> None:
     "--set", "set_name", default="builtin", show_default=True, help=f"One of {', '.join(SETS)}."
 )
 @click.option("--count", default=4, show_default=True, help="Conversations of the set.")
-@click.option("--seed", default=1, show_default=True, help="Seed of the set `builtin`.")
+@click.option("--seed", default=1, show_default=True, help="Seed of a generated set.")
 @click.option("--limit", type=click.IntRange(1), help="Questions of each conversation.")
 @click.option(
     "--level", type=click.Choice(LEVELS), default="low", show_default=True, help="Reasoning level."
@@ -172,12 +172,15 @@ def _judge(model: str | None, url: str | None, key: str | None) -> Judge | None:
 
 def load(set_name: str, count: int, seed: int) -> list[Conversation]:
     """The first `count` conversations of a set. Raises ValueError for an unknown set."""
+    from memservice_bench.assistant import assistant_conversations
     from memservice_bench.builtin import conversations
     from memservice_bench.public_sets import load_beam, load_locomo, load_longmemeval
 
     kind, _, path = set_name.partition(":")
     if kind == "builtin":
         return conversations(seed, count)
+    if kind == "assistant":
+        return assistant_conversations(seed, count)
     loaders = {"locomo": load_locomo, "longmemeval": load_longmemeval, "beam": load_beam}
     if kind not in loaders or not path:
         raise ValueError(f"--set {set_name}: one of {', '.join(SETS)}")

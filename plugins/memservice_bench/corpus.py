@@ -53,6 +53,8 @@ class Conversation:
     turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
     language: str = "en"
+    kind: str = "people"
+    """`people`: talking to each other in short messages; `assistant`: a user and an assistant."""
     skipped: int = 0
     """Questions of the source that have no evidence in it, and so cannot be scored."""
     unanswerable: tuple[Question, ...] = ()

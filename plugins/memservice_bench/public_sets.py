@@ -133,7 +133,12 @@ def _beam_conversation(folder: Path) -> Conversation:
             else:
                 skipped += 1
     return Conversation(
-        folder.name, ("user", "assistant"), tuple(turns), tuple(questions), skipped=skipped
+        folder.name,
+        ("user", "assistant"),
+        tuple(turns),
+        tuple(questions),
+        kind="assistant",
+        skipped=skipped,
     )
 
 
@@ -184,6 +189,7 @@ def _longmemeval_conversation(entry: dict[str, Any]) -> Conversation:
         ("user", "assistant"),
         tuple(turns),
         (question,) if has_evidence else (),
+        kind="assistant",
         unanswerable=(question,) if abstain else (),
         skipped=int(not has_evidence and not abstain),
     )

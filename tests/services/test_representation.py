@@ -91,18 +91,21 @@ def test_allowlists_allow_explicit_conclusions_of_their_sessions_only(services: 
 
 
 def test_a_text_of_exactly_the_remaining_budget_is_taken(open_services: OpenServices) -> None:
-    texts = ["the lighthouse is white", "the lighthouse has a red roof"]
-    budget = sum(map(tokens.count, texts))
-    for limit, expected in ((budget, 2), (budget - 1, 1)):
+    def lines(limit: int) -> list[str]:
         services = open_services(REPRESENTATION_MAX_TOKENS=str(limit))
         services.peer("ann")
-        for text in texts:
+        for text in ("the lighthouse is white", "the lighthouse has a red roof"):
             services.conclude("ann", "ann", text)
-        assert len(services.represented("ann", search_query="lighthouse")) == expected
+        text = services.represent("ann", search_query="lighthouse")
+        return [line for line in text.splitlines() if line.startswith("[")]
+
+    # A line costs what it has in the text, with its time.
+    budget = sum(map(tokens.count, lines(1000)))
+    assert (len(lines(budget)), len(lines(budget - 1))) == (2, 1)
 
 
 def test_a_query_spends_the_budget_on_the_best(open_services: OpenServices) -> None:
-    services = open_services(REPRESENTATION_MAX_TOKENS="60")
+    services = open_services(REPRESENTATION_MAX_TOKENS="140")
     services.peer("ann")
     for number in range(30):
         services.clock.advance(minutes=1)
@@ -113,8 +116,8 @@ def test_a_query_spends_the_budget_on_the_best(open_services: OpenServices) -> N
             if number % 6 == 0
             else f"ate meal number {number} at noon",
         )
+    assert tokens.count(services.represent("ann", search_query="lighthouse")) <= 150, "and a heading"
     text = services.represented("ann", search_query="lighthouse")
-    assert sum(tokens.count(line) for line in text) <= 60
     assert {f"went past the lighthouse number {number}" for number in range(0, 30, 6)} <= set(text)
     assert text == sorted(text, key=lambda line: int("".join(filter(str.isdigit, line)))), (
         "by time, once chosen"
@@ -146,10 +149,43 @@ def test_messages_are_quoted_beside_conclusions(services: Services) -> None:
     )
 
 
-def test_a_message_is_not_quoted_beside_its_own_conclusion(services: Services) -> None:
-    (said,) = services.say("s", ("ann", "The lighthouse is red."))
-    services.derive("ann", "ann", "The lighthouse is red.", message_keys=[said.key])
+def test_a_message_is_quoted_whole_instead_of_its_sentences(services: Services) -> None:
+    text = "Guess what I saw. The lighthouse is red. It was white before."
+    (message,) = services.say("s", ("ann", text))
+    for sentence in ("The lighthouse is red.", "It was white before."):
+        services.derive("ann", "ann", sentence, message_keys=[message.key])
+    services.derive("ann", "ann", "Ann likes lighthouses", message_keys=[message.key])
+    lines = services.represented("ann", search_query="red lighthouse")
+    assert sorted(lines) == ["Ann likes lighthouses", f"ann: {text}"], (
+        "a conclusion in other words stays"
+    )
+    assert "The lighthouse is red." in services.represented("ann"), "nothing is quoted without a query"
+
+
+def test_a_sentence_brings_in_a_message_that_the_search_did_not_return(services: Services) -> None:
+    """Search returns one message; the second conclusion's is quoted all the same."""
+    texts = ["Red lighthouse, red lighthouse.", "By the way. The red lighthouse is old. Bye then."]
+    messages = services.say("s", *(("ann", text) for text in texts))
+    services.derive("ann", "ann", "The red lighthouse is old.", message_keys=[messages[1].key])
+    services.derive("ann", "ann", "The lighthouse is red.", message_keys=[])
+    lines = services.represented("ann", search_query="red lighthouse old", search_top_k=1)
+    assert f"ann: {texts[1]}" in lines
+
+
+def test_a_sentence_stands_for_a_message_that_does_not_fit(open_services: OpenServices) -> None:
+    services = open_services(REPRESENTATION_MAX_TOKENS="60")
+    (message,) = services.say("s", ("ann", "The lighthouse is red. " + "And so on. " * 50))
+    services.derive("ann", "ann", "The lighthouse is red.", message_keys=[message.key])
     assert services.represented("ann", search_query="lighthouse") == ["The lighthouse is red."]
+
+
+def test_a_sentence_does_not_reveal_a_message_that_the_observer_missed(services: Services) -> None:
+    (message,) = services.say("s", ("ann", "Nobody heard this. My lighthouse is green."))
+    services.peer("bob")
+    services.derive("bob", "ann", "My lighthouse is green.", message_keys=[message.key])
+    assert services.represented("bob", target="ann", search_query="lighthouse") == [
+        "My lighthouse is green."
+    ]
 
 
 def test_messages_of_others_are_quoted_if_the_observer_was_present(services: Services) -> None:

@@ -7,13 +7,13 @@ conclusions fill the rest of the budget.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from memservice.domain import tokens
+from memservice.domain import ranking, tokens
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import Condition, all_of, equals, recall_allowlist
-from memservice.domain.records import Conclusion, Message, Peer, Workspace
+from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
 from memservice.services import scopes, validation, visibility
 from memservice.services.auth import policy
@@ -21,7 +21,13 @@ from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, vi
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
-from memservice.services.retrieval.representation_text import Selection, markdown
+from memservice.services.retrieval.conclusion_ranking import ConclusionHit
+from memservice.services.retrieval.representation_text import (
+    Selection,
+    line_of_conclusion,
+    line_of_message,
+    markdown,
+)
 from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.repositories.base import NEWEST
@@ -182,6 +188,7 @@ class _Draft:
     def __init__(self, items: int, budget: int | None) -> None:
         self.items = items
         self.budget = budget
+        self.speakers: dict[str, str] = {}
         self.conclusions: dict[int, Conclusion] = {}
         self.messages: dict[int, Message] = {}
         self._texts: set[tuple[str, str]] = set()
@@ -203,20 +210,33 @@ class _Draft:
         return True
 
     def take_conclusion(self, conclusion: Conclusion) -> None:
+        """Take the conclusion, unless a message that contains it is quoted, or it does not fit."""
         same = (conclusion.level, conclusion.fingerprint)
-        if same in self._texts or not self._pays(conclusion.content):
+        if same in self._texts or any(
+            _is_part(conclusion, self.messages.get(key)) for key in conclusion.message_keys
+        ):
             return
-        self._texts.add(same)
-        self.conclusions[conclusion.key] = conclusion
-        for key in conclusion.message_keys:
-            # A message is not quoted in addition to a conclusion from it.
-            self.messages.pop(key, None)
+        if self._pays(line_of_conclusion(conclusion)):
+            self._texts.add(same)
+            self.conclusions[conclusion.key] = conclusion
 
-    def take_message(self, message: Message) -> None:
-        if not any(
-            message.key in chosen.message_keys for chosen in self.conclusions.values()
-        ) and self._pays(message.content):
+    def take_message(self, message: Message) -> bool:
+        """Quote the message; false if it does not fit."""
+        if message.key not in self.messages:
+            speaker = self.speakers.get(message.author, message.author)
+            if not self._pays(line_of_message(message, speaker)):
+                return False
             self.messages[message.key] = message
+        return True
+
+
+def _is_part(conclusion: Conclusion, message: Message | None) -> bool:
+    """Whether the message contains the conclusion word for word."""
+    return (
+        message is not None
+        and conclusion.level == EXPLICIT
+        and conclusion.content in message.content
+    )
 
 
 def select(
@@ -231,9 +251,10 @@ def select(
     if pair.bounds.no_conclusions:
         return Selection()
     draft = _Draft(options.max_conclusions, budget if options.search_query else None)
-    if options.search_query:
-        _take_best(tx, pair, options, draft, search)
     workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
+    if options.search_query:
+        draft.speakers = shown_names(tx, workspace_key, [pair.observed])
+        _take_best(tx, pair, options, draft, search)
     if options.include_most_frequent and not draft.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
         for conclusion in (
@@ -245,9 +266,9 @@ def select(
             workspace_key, condition, NEWEST, limit=options.max_conclusions
         ):
             draft.take_conclusion(conclusion)
-    quoted = list(draft.messages.values())
-    speakers = shown_names(tx, workspace_key, [pair.observed]) if quoted else {}
-    return Selection(list(draft.conclusions.values()), quoted, speakers)
+    return Selection(
+        list(draft.conclusions.values()), list(draft.messages.values()), draft.speakers
+    )
 
 
 def _take_best(
@@ -258,18 +279,60 @@ def _take_best(
     search: Search,
 ) -> None:
     """Conclusions and messages by the observed peer, ranked together by reciprocal rank, best
-    first."""
+    first.
+
+    A conclusion that a message contains word for word brings in that message instead of itself,
+    because a sentence alone lacks what it answers. It is taken alone if the message does not fit.
+    """
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
     hits = search.conclusions(tx, pair.bounds, limit, options.search_max_distance)
     messages: list[Message] = []
+    quotable: dict[int, Message] = {}
     # Messages have no distance to compare with the caller's maximum.
     if options.search_max_distance is None:
-        messages = search.messages(tx, pair.bounds.with_messages(_quotable(tx, pair)), limit)
-    for rank in range(max(len(hits), len(messages))):
-        if rank < len(hits):
-            draft.take_conclusion(hits[rank].conclusion)
-        if rank < len(messages):
-            draft.take_message(messages[rank])
+        readable = pair.bounds.with_messages(_quotable(tx, pair))
+        messages = search.messages(tx, readable, limit)
+        quotable = {message.key: message for message in messages}
+        quotable |= _sources(tx, readable, hits, quotable)
+    conclusions = {hit.conclusion.key: hit.conclusion for hit in hits}
+    # One list of both: messages by their keys, conclusions that bring in no message by their keys
+    # below zero.
+    parts: dict[int, Conclusion] = {}
+    positions: list[int] = []
+    for key, conclusion in conclusions.items():
+        source = next(
+            (key for key in conclusion.message_keys if _is_part(conclusion, quotable.get(key))),
+            None,
+        )
+        positions.append(-key if source is None else source)
+        if source is not None:
+            parts.setdefault(source, conclusion)
+    for key in ranking.fuse(
+        [[message.key for message in messages], positions], search.rt.settings.search.fusion_k
+    ):
+        if key < 0:
+            draft.take_conclusion(conclusions[-key])
+        elif not draft.take_message(quotable[key]) and key in parts:
+            draft.take_conclusion(parts[key])
+
+
+def _sources(
+    tx: Transaction, readable: Bounds, hits: Sequence[ConclusionHit], known: Container[int]
+) -> Mapping[int, Message]:
+    """The messages that explicit conclusions come from, by key, without those known already."""
+    keys = {
+        key
+        for hit in hits
+        if hit.conclusion.level == EXPLICIT
+        for key in hit.conclusion.message_keys
+        if key not in known
+    }
+    if not keys:
+        return {}
+    condition = readable.message_condition
+    if readable.sessions is not None:
+        condition = all_of(condition, equals(session_key=readable.sessions))
+    return tx.messages.matching(readable.workspace, sorted(keys), condition)
 
 
 def _quotable(tx: Transaction, pair: Pair) -> Condition:

@@ -40,15 +40,27 @@ class Selection:
         """Explicit conclusions and verbatim messages, oldest first."""
         lines = [(item.said_at, 0, item.key, _explicit(item)) for item in self.level(EXPLICIT)]
         lines += [
-            (item.created_at, 1, item.key, f"{self.speaker(item)}: {item.content}")
+            (item.created_at, 1, item.key, line_of_message(item, self.speaker(item)))
             for item in self.messages
         ]
-        return [f"[{stamp(at)}] {text}" for at, _, _, text in sorted(lines)]
+        return [text for _, _, _, text in sorted(lines)]
+
+
+def line_of_message(item: Message, speaker: str) -> str:
+    """A quoted message, as it stands in the text."""
+    return f"[{stamp(item.created_at)}] {speaker}: {item.content}"
+
+
+def line_of_conclusion(item: Conclusion) -> str:
+    """A conclusion of any level, as it stands in the Markdown text."""
+    by_level = {DEDUCTIVE: _deductive, INDUCTIVE: _inductive, CONTRADICTION: _contradiction}
+    return by_level.get(item.level, _explicit)(item)
 
 
 def _explicit(item: Conclusion) -> str:
     """The text, with a mark if the peer was not sure of it."""
-    return f"{item.content} ({item.certainty})" if item.certainty else item.content
+    mark = f" ({item.certainty})" if item.certainty else ""
+    return f"[{stamp(item.said_at)}] {item.content}{mark}"
 
 
 def support(conclusion: Conclusion) -> list[str]:

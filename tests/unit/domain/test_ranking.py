@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from memservice.domain.ranking import (
     K1,
+    MAX_SHARED,
     B,
+    Scores,
     bm25,
     bm25_with_neighbours,
     fuse,
@@ -145,6 +147,49 @@ def test_neighbours_are_in_the_same_session_and_need_positions() -> None:
     assert bm25_with_neighbours(matches, positions).keys() == {3, 5}
     assert bm25_with_neighbours(matches, {}) == pytest.approx(bm25(matches))
     assert bm25_with_neighbours(TextMatches(0, 0.0), {}) == {}
+
+
+def neighbour_scores(length: int) -> Scores:
+    """Scores of a short message and a hit of this length beside it, in a workspace of answers."""
+    matches = TextMatches(100, 300.0, {"lake": 5}, [TextHit(1, {"lake": 6}, length)])
+    return bm25_with_neighbours(
+        matches, {1: Position(1, 1, length), 2: Position(1, 2, 10), 9: Position(2, 1, 10)}
+    )
+
+
+def test_a_long_message_shares_less_with_its_neighbours() -> None:
+    short, limit, long = (neighbour_scores(n)[2] for n in (10, int(MAX_SHARED), 600))
+    assert limit > 1.5 * long
+    assert limit == pytest.approx(short, rel=0.1)
+    assert 9 not in neighbour_scores(600)
+
+
+def test_a_statement_is_found_between_long_answers() -> None:
+    """The message that states something comes before the answers around it that repeat its words,
+    however long they are."""
+    hits = [
+        TextHit(1, {"trellis": 5}, 500),
+        TextHit(2, {"trellis": 1, "budget": 1}, 15),
+        TextHit(3, {"trellis": 9}, 600),
+        TextHit(13, {"trellis": 9, "budget": 2}, 600),
+    ]
+    matches = TextMatches(100, 300.0, {"trellis": 30, "budget": 30}, hits)
+    positions = {hit.key: Position(1, hit.key, hit.length) for hit in hits}
+    assert ranked(bm25_with_neighbours(matches, positions))[0] == 2
+
+
+def test_length_counts_more_where_texts_are_long() -> None:
+    """Of two messages with equal words, one twice as long: the ratio of their scores."""
+
+    def ratio(mean: float) -> float:
+        lengths = (round(mean), round(2 * mean))
+        hits = [TextHit(key, {"lake": 1}, length) for key, length in enumerate(lengths)]
+        positions = {key: Position(key, 1, length) for key, length in enumerate(lengths)}
+        scores = bm25_with_neighbours(TextMatches(100, mean, {"lake": 5}, hits), positions)
+        return scores[0] / scores[1]
+
+    assert ratio(MAX_SHARED / 2) == pytest.approx(ratio(MAX_SHARED))
+    assert ratio(200) > ratio(MAX_SHARED) + 0.2
 
 
 def test_normalise_is_relative_to_the_best() -> None:

@@ -1,0 +1,1 @@
+"""How well a store finds the evidence, by kind of conversation; README.md has the figures."""

@@ -1,0 +1,149 @@
+"""How well a real store finds the evidence, by kind of conversation.
+
+The conversations are stored through the services, one workspace each, and every question is asked.
+Reports each measure with its interval. Two ways to compare, both by paired differences: `--compare`
+runs a second store, `--against` reads what an earlier run has saved.
+
+    python -m benchmarks.recall --db sqlite:////tmp/recall.db --save /tmp/before.json
+    python -m benchmarks.recall --db sqlite:////tmp/other.db --against /tmp/before.json
+    python -m benchmarks.recall --compare postgresql+psycopg://…
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.recall.corpora import KINDS, LOADERS, corpora
+from benchmarks.recall.stores import open_store, store, work
+from benchmarks.recall.surfaces import DERIVED, SURFACES, Values
+from memservice.runtime import Runtime
+from memservice_bench.corpus import Conversation
+from memservice_bench.metrics import MEASURES, difference, figure
+
+SHORT = ("r@10", "MRR", "cov@2k", "whole", "tokens")
+"""Measures that are printed without `--all`."""
+
+Results = dict[str, dict[str, list[float]]]
+"""Set, surface and category → measure → one value a question."""
+
+
+def measure(
+    runtime: Runtime, sets: Mapping[str, Sequence[Conversation]], surfaces: Sequence[str]
+) -> tuple[Results, dict[str, float]]:
+    """The values, and milliseconds of CPU a call by set and surface."""
+    stored = {
+        name: [store(runtime, f"w{number}-{n}", talk) for n, talk in enumerate(corpus)]
+        for number, (name, corpus) in enumerate(sets.items())
+    }
+    work(runtime)
+    results: Results = defaultdict(lambda: defaultdict(list))
+    cost: dict[str, float] = {}
+    for name, conversations in stored.items():
+        for surface in surfaces:
+            spent, asked = 0.0, 0
+            for one in conversations:
+                for question in one.talk.questions:
+                    began = time.process_time()
+                    values = SURFACES[surface](runtime, one, question)
+                    spent, asked = spent + time.process_time() - began, asked + 1
+                    note(results, f"{name} / {surface}", question.category, values)
+            cost[f"{name} / {surface}"] = 1000 * spent / max(asked, 1)
+    return results, cost
+
+
+def note(results: Results, row: str, category: str, values: Values) -> None:
+    for name, value in values.items():
+        for label in ("all", category):
+            results[f"{row} / {label}"][name].append(value)
+
+
+def print_table(results: Results, cost: Mapping[str, float], wanted: Sequence[str]) -> None:
+    for row, by_measure in results.items():
+        shown = "  ".join(
+            f"{name} {figure(values)}" for name, values in by_measure.items() if name in wanted
+        )
+        if shown:
+            place, _, category = row.rpartition(" / ")
+            spent = f"  {cost[place]:.1f} ms CPU" if category == "all" and place in cost else ""
+            print(f"{row:55}", shown + spent)
+
+
+def print_difference(first: Results, second: Results, wanted: Sequence[str]) -> None:
+    print("Differences:")
+    for row, by_measure in second.items():
+        if row in first:
+            shown = "  ".join(
+                f"{name} {difference(first[row][name], values)}"
+                for name, values in by_measure.items()
+                if name in wanted and len(first[row].get(name, ())) == len(values)
+            )
+            print(f"{row:55}", shown)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--db", required=True, help="the store, which must be empty")
+    parser.add_argument("--compare", metavar="DB", help="a second, empty store")
+    parser.add_argument("--save", type=Path, help="keep the values in this JSON file")
+    parser.add_argument("--against", type=Path, help="a file of an earlier run")
+    parser.add_argument("--split", choices=("tuning", "held-back", "both"), default="both")
+    parser.add_argument("--kind", choices=(*KINDS, "both"), default="both")
+    parser.add_argument("--count", type=int, default=6, help="conversations of each set")
+    parser.add_argument("--idle", type=int, help="exchanges without a fact in each conversation")
+    parser.add_argument(
+        "--surface", action="append", choices=tuple(SURFACES), help="default: the searches"
+    )
+    parser.add_argument("--categories", action="store_true", help="by category of question as well")
+    parser.add_argument("--all", action="store_true", help="every measure")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="a setting"
+    )
+    for name in LOADERS:
+        parser.add_argument(f"--{name}", type=Path, help="the path of this public set")
+    return parser.parse_args()
+
+
+def only(results: Results, categories: bool) -> Results:
+    return results if categories else {k: v for k, v in results.items() if k.endswith(" / all")}
+
+
+def describe(sets: Mapping[str, Sequence[Conversation]]) -> None:
+    for name, corpus in sets.items():
+        messages = sum(len(talk.turns) for talk in corpus)
+        questions = sum(len(talk.questions) for talk in corpus)
+        print(f"{name}: {len(corpus)} conversations, {messages} messages, {questions} questions")
+
+
+def main() -> None:
+    given = arguments()
+    splits = ["tuning", "held-back"] if given.split == "both" else [given.split]
+    kinds = list(KINDS) if given.kind == "both" else [given.kind]
+    files = {name: getattr(given, name) for name in LOADERS}
+    sets = corpora(splits, kinds, given.count, given.idle, files)
+    surfaces = given.surface or ["workspace search", "peer search"]
+    options = dict(option.split("=", 1) for option in given.option)
+    wanted = (*MEASURES, "whole", "tokens") if given.all else SHORT
+    derive = not DERIVED.isdisjoint(surfaces)
+    describe(sets)
+    first, cost = measure(open_store(given.db, options, derive), sets, surfaces)
+    print_table(only(first, given.categories), cost, wanted)
+    if given.save:
+        given.save.write_text(json.dumps(first), "utf-8")
+    if given.against:
+        earlier = json.loads(given.against.read_text("utf-8"))
+        print_difference(earlier, only(first, given.categories), wanted)
+    if given.compare:
+        second, cost = measure(open_store(given.compare, options, derive), sets, surfaces)
+        print_table(only(second, given.categories), cost, wanted)
+        print_difference(first, only(second, given.categories), wanted)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Which conversations are measured: generated ones of both kinds, or public sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memservice_bench.assistant import assistant_conversations
+from memservice_bench.builtin import conversations
+from memservice_bench.corpus import Conversation
+from memservice_bench.public_sets import load_beam, load_locomo, load_longmemeval
+
+KINDS = ("people", "assistant")
+TUNING_SEED, HELD_BACK_SEED = 1, 101
+"""Constants are chosen on the first seed only. The second one's conversations with an assistant are
+about other projects."""
+LOADERS = {"locomo": load_locomo, "beam": load_beam, "longmemeval": load_longmemeval}
+
+
+def generated(split: str, kind: str, count: int, idle: int | None = None) -> list[Conversation]:
+    """`count` conversations of a kind; `split` is `tuning` or `held-back`. `idle`: exchanges
+    without a fact, if not the generator's own number."""
+    held_back = split == "held-back"
+    seed = HELD_BACK_SEED if held_back else TUNING_SEED
+    sizes = {} if idle is None else {"idle": idle}
+    if kind == "assistant":
+        return assistant_conversations(seed, count, held_back=held_back, **sizes)
+    return conversations(seed, count, **sizes)
+
+
+def corpora(
+    splits: list[str], kinds: list[str], count: int, idle: int | None, files: dict[str, Path | None]
+) -> dict[str, list[Conversation]]:
+    """Conversations by the name of their set. With files of public sets: those only."""
+    public = {name: LOADERS[name](path)[:count] for name, path in files.items() if path is not None}
+    return public or {
+        f"{kind}, {split}": generated(split, kind, count, idle)
+        for kind in kinds
+        for split in splits
+    }

@@ -1,0 +1,107 @@
+"""What is measured of each question: rankings, and texts for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.recall.stores import ME, Stored
+from memservice.domain import tokens
+from memservice.runtime import Runtime
+from memservice.services import conclusions
+from memservice.services.retrieval import context, representation, search
+from memservice.services.retrieval.context import SessionContextOptions
+from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.retrieval.search import SearchOptions
+from memservice_bench.corpus import Question
+from memservice_bench.metrics import MEASURES
+
+DEPTH = 100
+"""Results asked for: enough to fill every context that is measured."""
+
+Values = dict[str, float]
+"""Measure → value of one question, from 0 to 1."""
+Surface = Callable[[Runtime, Stored, Question], Values]
+
+
+def _of_ranking(ranking: Sequence[int], stored: Stored, question: Question) -> Values:
+    return {
+        name: value(ranking, question.evidence, stored.sizes) for name, value in MEASURES.items()
+    }
+
+
+def _subject(stored: Stored, question: Question) -> str:
+    """The id of the peer who said most of the evidence."""
+    speakers = [turn.speaker for turn in stored.talk.turns if turn.key in question.evidence]
+    return stored.slugs[max(sorted(set(speakers)), key=speakers.count)]
+
+
+def workspace_search(rt: Runtime, stored: Stored, question: Question) -> Values:
+    rows = search.search(rt, ME, stored.workspace, SearchOptions(question.text, DEPTH))
+    return _of_ranking([stored.keys[row.uid] for row in rows], stored, question)
+
+
+def peer_search(rt: Runtime, stored: Stored, question: Question) -> Values:
+    peer = _subject(stored, question)
+    options = SearchOptions(question.text, DEPTH)
+    rows = search.search(rt, ME, stored.workspace, options, peer_id=peer)
+    return _of_ranking([stored.keys[row.uid] for row in rows], stored, question)
+
+
+def conclusions_query(rt: Runtime, stored: Stored, question: Question) -> Values:
+    """Derived conclusions: evidence is found if a conclusion from it is."""
+    peer = _subject(stored, question)
+    pair = {"observer": peer, "observed": peer}
+    rows = conclusions.query(rt, ME, stored.workspace, question.text, DEPTH, filters=pair)
+    sources = [next(iter(row.message_keys), -row.key) for row in rows]
+    ranking = [stored.row_keys.get(key, -1) for key in sources]
+    return _of_ranking(ranking, stored, question)
+
+
+def _told(text: str, budget: int, stored: Stored, question: Question) -> Values:
+    """The share of the evidence that stands in the text, each message whole."""
+    head = tokens.cut(text, budget)
+    of_key = {turn.key: turn.text for turn in stored.talk.turns}
+    whole = sum(of_key[key].strip() in head for key in question.evidence)
+    return {
+        "whole": whole / len(question.evidence),
+        # Printed a hundredfold, as if it were a share.
+        "tokens": tokens.count(text) / 100,
+    }
+
+
+def peer_context(rt: Runtime, stored: Stored, question: Question) -> Values:
+    options = RepresentationOptions(search_query=question.text)
+    peer = _subject(stored, question)
+    text = context.of_peer(rt, ME, stored.workspace, peer, options).representation
+    return _told(text, 2000, stored, question)
+
+
+def session_context(rt: Runtime, stored: Stored, question: Question) -> Values:
+    """Of the last session, with 4,000 tokens, so that the representation may have 2,000."""
+    options = SessionContextOptions(
+        4000, search_query=question.text, peer_target=_subject(stored, question)
+    )
+    session = f"session-{stored.talk.turns[-1].session}"
+    found = context.of_session(rt, ME, stored.workspace, session, options)
+    return _told(found.representation or "", 2000, stored, question)
+
+
+def full_representation(rt: Runtime, stored: Stored, question: Question) -> Values:
+    """With at most 100 conclusions, 100 of them by the query, and 4,000 tokens."""
+    options = RepresentationOptions(
+        search_query=question.text, search_top_k=100, max_conclusions=100
+    )
+    text = representation.of_peer(rt, ME, stored.workspace, _subject(stored, question), options)
+    return _told(text, 4000, stored, question)
+
+
+SURFACES: dict[str, Surface] = {
+    "workspace search": workspace_search,
+    "peer search": peer_search,
+    "conclusions query": conclusions_query,
+    "peer context": peer_context,
+    "session context": session_context,
+    "representation": full_representation,
+}
+DERIVED = frozenset(("conclusions query", "peer context", "session context", "representation"))
+"""The surfaces that need derived conclusions."""
