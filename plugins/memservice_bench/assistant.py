@@ -149,9 +149,9 @@ def _talk(maker: _Maker, project: Project) -> None:
         ("preference", scenes.PREFERENCES),
     ):
         for statement, question in rng.sample(pairs, k=2):
-            part, asked = rng.sample(project.parts, k=2)
+            part, subject = rng.sample(project.parts, k=2)
             number = maker.say(maker.anywhere, project, part, statement)
-            maker.ask(maker.fill(question, project, asked), [number], category)
+            maker.ask(maker.fill(question, project, subject), [number], category)
     for before, after, question in rng.sample(scenes.CONTRADICTIONS, k=2):
         part = rng.choice(project.parts)
         slots = {"v": rng.choice(project.tools), "w": rng.choice(project.words)}
@@ -254,10 +254,10 @@ def assistant_conversation(
     """One conversation about two projects; the same for the same arguments. `idle` is the number of
     exchanges without a fact: 60 make about 300 messages, 5,000 about 10,000."""
     rng = random.Random(f"assistant/{seed}/{number}")
-    known = (
+    projects = (
         scenes.PROJECTS[scenes.HELD_BACK :] if held_back else scenes.PROJECTS[: scenes.HELD_BACK]
     )
-    maker = _Maker(rng, rng.sample(known, k=2))
+    maker = _Maker(rng, rng.sample(projects, k=2))
     for project in maker.projects:
         _facts(maker, project)
         _talk(maker, project)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from memservice.domain import ranking, tokens
+from memservice.domain import ranking
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import Condition, all_of, equals, recall_allowlist
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
@@ -22,12 +22,8 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
 from memservice.services.retrieval.conclusion_ranking import ConclusionHit
-from memservice.services.retrieval.representation_text import (
-    Selection,
-    line_of_conclusion,
-    line_of_message,
-    markdown,
-)
+from memservice.services.retrieval.representation_draft import Draft, is_part
+from memservice.services.retrieval.representation_text import Selection, markdown
 from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.repositories.base import NEWEST
@@ -182,63 +178,6 @@ def scoped_sessions(tx: Transaction, workspace: Workspace, names: Sequence[str])
     return tuple(sorted(keys))
 
 
-class _Draft:
-    """The items selected so far, without duplicates, within a number of items and of tokens."""
-
-    def __init__(self, items: int, budget: int | None) -> None:
-        self.items = items
-        self.budget = budget
-        self.speakers: dict[str, str] = {}
-        self.conclusions: dict[int, Conclusion] = {}
-        self.messages: dict[int, Message] = {}
-        self._texts: set[tuple[str, str]] = set()
-
-    @property
-    def full(self) -> bool:
-        return len(self.conclusions) + len(self.messages) >= self.items or (
-            self.budget is not None and self.budget <= 0
-        )
-
-    def _pays(self, text: str) -> bool:
-        if self.full:
-            return False
-        if self.budget is not None:
-            cost = tokens.count(text)
-            if cost > self.budget:
-                return False
-            self.budget -= cost
-        return True
-
-    def take_conclusion(self, conclusion: Conclusion) -> None:
-        """Take the conclusion, unless a message that contains it is quoted, or it does not fit."""
-        same = (conclusion.level, conclusion.fingerprint)
-        if same in self._texts or any(
-            _is_part(conclusion, self.messages.get(key)) for key in conclusion.message_keys
-        ):
-            return
-        if self._pays(line_of_conclusion(conclusion)):
-            self._texts.add(same)
-            self.conclusions[conclusion.key] = conclusion
-
-    def take_message(self, message: Message) -> bool:
-        """Quote the message; false if it does not fit."""
-        if message.key not in self.messages:
-            speaker = self.speakers.get(message.author, message.author)
-            if not self._pays(line_of_message(message, speaker)):
-                return False
-            self.messages[message.key] = message
-        return True
-
-
-def _is_part(conclusion: Conclusion, message: Message | None) -> bool:
-    """Whether the message contains the conclusion word for word."""
-    return (
-        message is not None
-        and conclusion.level == EXPLICIT
-        and conclusion.content in message.content
-    )
-
-
 def select(
     tx: Transaction,
     pair: Pair,
@@ -250,7 +189,7 @@ def select(
     tokens of text."""
     if pair.bounds.no_conclusions:
         return Selection()
-    draft = _Draft(options.max_conclusions, budget if options.search_query else None)
+    draft = Draft(options.max_conclusions, budget if options.search_query else None)
     workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
     if options.search_query:
         draft.speakers = shown_names(tx, workspace_key, [pair.observed])
@@ -275,7 +214,7 @@ def _take_best(
     tx: Transaction,
     pair: Pair,
     options: RepresentationOptions,
-    draft: _Draft,
+    draft: Draft,
     search: Search,
 ) -> None:
     """Conclusions and messages by the observed peer, ranked together by reciprocal rank, best
@@ -301,7 +240,7 @@ def _take_best(
     positions: list[int] = []
     for key, conclusion in conclusions.items():
         source = next(
-            (key for key in conclusion.message_keys if _is_part(conclusion, quotable.get(key))),
+            (key for key in conclusion.message_keys if is_part(conclusion, quotable.get(key))),
             None,
         )
         positions.append(-key if source is None else source)
@@ -317,15 +256,15 @@ def _take_best(
 
 
 def _sources(
-    tx: Transaction, readable: Bounds, hits: Sequence[ConclusionHit], known: Container[int]
+    tx: Transaction, readable: Bounds, hits: Sequence[ConclusionHit], excluded: Container[int]
 ) -> Mapping[int, Message]:
-    """The messages that explicit conclusions come from, by key, without those known already."""
+    """The messages that explicit conclusions come from, by key, without the excluded ones."""
     keys = {
         key
         for hit in hits
         if hit.conclusion.level == EXPLICIT
         for key in hit.conclusion.message_keys
-        if key not in known
+        if key not in excluded
     }
     if not keys:
         return {}
