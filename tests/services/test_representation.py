@@ -116,7 +116,9 @@ def test_a_query_spends_the_budget_on_the_best(open_services: OpenServices) -> N
             if number % 6 == 0
             else f"ate meal number {number} at noon",
         )
-    assert tokens.count(services.represent("ann", search_query="lighthouse")) <= 150, "and a heading"
+    assert tokens.count(services.represent("ann", search_query="lighthouse")) <= 150, (
+        "and a heading"
+    )
     text = services.represented("ann", search_query="lighthouse")
     assert {f"went past the lighthouse number {number}" for number in range(0, 30, 6)} <= set(text)
     assert text == sorted(text, key=lambda line: int("".join(filter(str.isdigit, line)))), (
@@ -159,7 +161,9 @@ def test_a_message_is_quoted_whole_instead_of_its_sentences(services: Services) 
     assert sorted(lines) == ["Ann likes lighthouses", f"ann: {text}"], (
         "a conclusion in other words stays"
     )
-    assert "The lighthouse is red." in services.represented("ann"), "nothing is quoted without a query"
+    assert "The lighthouse is red." in services.represented("ann"), (
+        "nothing is quoted without a query"
+    )
 
 
 def test_a_sentence_brings_in_a_message_that_the_search_did_not_return(services: Services) -> None:
