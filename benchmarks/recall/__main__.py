@@ -68,8 +68,8 @@ def print_table(results: Results, cost: Mapping[str, float], wanted: Sequence[st
             f"{name} {figure(values)}" for name, values in by_measure.items() if name in wanted
         )
         if shown:
-            place, _, category = row.rpartition(" / ")
-            spent = f"  {cost[place]:.1f} ms CPU" if category == "all" and place in cost else ""
+            name, _, category = row.rpartition(" / ")
+            spent = f"  {cost[name]:.1f} ms CPU" if category == "all" and name in cost else ""
             print(f"{row:55}", shown + spent)
 
 
