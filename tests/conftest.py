@@ -21,6 +21,8 @@ from support.receiver import Receiver, receiving
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
 
 share_compiled_rules()
 pytest.register_assert_rewrite("support.api.shared_resources")  # assertions outside of test files
@@ -70,6 +72,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for argument in STORAGES:
         if argument in metafunc.fixturenames:
             metafunc.parametrize(argument, storages_for(metafunc, argument), scope="session")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    from support.scheduling import FileScheduling
+
+    return FileScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from support.project.sources import modules, nodes
+
+pytestmark = pytest.mark.xdist_group("sources")
+
 FOUNDATION = {"domain", "spi"}
 CONFIGURED = FOUNDATION | {"hookspecs", "settings", "plugins"}
 RULES = CONFIGURED | {"reasoning", "telemetry", "timed_calls", "runtime", "services"}
@@ -84,23 +88,6 @@ TOKENIZER = re.compile("openai")
 TOKENIZER_FILE = "domain/tokens.py"
 """A vocabulary that the names of its packages call so."""
 RUNNER_ROOMS = {"worker", "operations", "cli", "serving", "compose"}
-
-
-@cache
-def modules(folder: Path) -> list[tuple[Path, ast.Module]]:
-    """Its files, parsed once for all tests of this module."""
-    return [(file, parsed(file)) for file in sorted(folder.rglob("*.py"))]
-
-
-@cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
-
-
-@cache
-def nodes(tree: ast.AST) -> list[ast.AST]:
-    """All nodes of a tree, which is walked once for all tests of this module."""
-    return list(ast.walk(tree))
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -245,6 +232,11 @@ SCRIPTED_SERVERS = {"testing/model_protocols.py", "testing/badmodel.py"}
 """Servers for tests, which speak the protocols of providers."""
 
 
+@cache
+def names_a_backend(word: str) -> bool:
+    return BACKENDS.search(word) is not None
+
+
 def test_the_core_names_no_backend(root: Path) -> None:
     core = root / "memservice"
     wrong, excused = [], set()
@@ -255,7 +247,7 @@ def test_the_core_names_no_backend(root: Path) -> None:
         for line, word in words_of(tree):
             if path.as_posix() == TOKENIZER_FILE:
                 word = TOKENIZER.sub("", word)
-            if not BACKENDS.search(word):
+            if not names_a_backend(word):
                 continue
             excuse = (path.as_posix(), word)
             if excuse in NAMED_ON_PURPOSE:
@@ -324,8 +316,13 @@ NAMES_A_GENERATION: dict[str, tuple[set[str], str]] = {
 def generations_named(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Names, modules, and texts that are names."""
     for line, word in words_of(tree):
-        if GENERATION.search(word) and re.fullmatch(r"[\w.]+", word):
+        if names_a_generation(word):
             yield line, word
+
+
+@cache
+def names_a_generation(word: str) -> bool:
+    return bool(GENERATION.search(word) and re.fullmatch(r"[\w.]+", word))
 
 
 def test_shared_rules_name_no_generation(root: Path) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
+
+from support.project.sources import modules, nodes
+
+pytestmark = pytest.mark.xdist_group("sources")
 
 RETIRED: dict[str, str] = {
     "nouns": "repositories",
@@ -211,7 +218,7 @@ RETIRED_IN_TESTS: dict[str, str] = {
 def identifiers(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Names as they are bound, used and passed: of variables, attributes, parameters, functions,
     classes and modules."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         for field in ("id", "attr", "arg", "name", "asname"):
             value = getattr(node, field, None)
             if isinstance(value, str):
@@ -227,6 +234,7 @@ def words(identifier: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", identifier)}
 
 
+@cache
 def better(identifier: str) -> str | None:
     """What to write instead of a retired identifier; None for one that may stay."""
     if identifier in RETIRED:
@@ -243,9 +251,9 @@ def better(identifier: str) -> str | None:
 def test_retired_words_are_no_identifiers(root: Path) -> None:
     wrong, excused = [], set()
     for shelf in SHELVES:
-        for file in sorted((root / shelf).rglob("*.py")):
+        for file, tree in modules(root / shelf):
             name = file.relative_to(root).as_posix()
-            found = [(0, file.stem), *identifiers(ast.parse(file.read_text(encoding="utf-8")))]
+            found = [(0, file.stem), *identifiers(tree)]
             for line, identifier in found:
                 term = better(identifier)
                 if term is None:
@@ -265,9 +273,9 @@ def test_plain_packages_name_things(root: Path) -> None:
     """A local or a field is named after the thing, not after a participle."""
     wrong, excused = [], set()
     for package in PLAIN_PACKAGES:
-        for file in sorted((root / package).rglob("*.py")):
+        for file, tree in modules(root / package):
             name = file.relative_to(root).as_posix()
-            for line, identifier in identifiers(ast.parse(file.read_text(encoding="utf-8"))):
+            for line, identifier in identifiers(tree):
                 term = PARTICIPLES.get(identifier.strip("_"))
                 if (name, identifier) in PLAIN_EXCEPTIONS:
                     excused.add((name, identifier))
