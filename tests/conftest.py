@@ -24,8 +24,8 @@ from support.receiver import Receiver, receiving
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
-    from xdist.remote import Producer
-    from xdist.scheduler import Scheduling
+
+    from support.scheduling import FileScheduling
 
 share_compiled_rules()
 pytest.register_assert_rewrite("support.api.shared_resources")  # assertions outside of test files
@@ -78,7 +78,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
     from support.scheduling import FileScheduling
 
     return FileScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
