@@ -25,6 +25,17 @@ for (const kind of [Honcho, Peer, Session, SessionContext])
     }
   }
 
+// The constructor creates its workspace by a request that nothing awaits. One that arrives late creates again what was deleted meanwhile.
+const { Workspaces } = require('@honcho-ai/core').default
+const { getOrCreate } = Workspaces.prototype
+const creations = []
+Workspaces.prototype.getOrCreate = function (...args) {
+  const creation = getOrCreate.apply(this, args)
+  creations.push(creation)
+  return creation
+}
+const allCreated = () => Promise.all(creations)
+
 const scenario = (name, run) => (scenarios[name] = run)
 const connect = (workspaceId = `w-${randomUUID().slice(0, 12)}`) => new Honcho({ baseURL: url, apiKey: key, workspaceId, maxRetries: 0 })
 const every = async (page) => {
@@ -54,6 +65,7 @@ scenario('workspaces', async () => {
   assert.deepEqual(await memory.getMetadata(), { plan: 'gold' })
   assert.ok((await memory.getWorkspaces({ id: memory.workspaceId })).includes(memory.workspaceId))
   assert.match(memory.toString(), new RegExp(memory.workspaceId))
+  await allCreated()
   await memory.deleteWorkspace(memory.workspaceId)
   assert.ok(!(await memory.getWorkspaces({ id: memory.workspaceId })).includes(memory.workspaceId))
 })
