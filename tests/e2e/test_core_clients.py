@@ -26,9 +26,10 @@ def result(server: Server, version: str, face: str) -> dict[str, Any]:
 
 
 def marks(version: str, face: str) -> list[pytest.MarkDecorator]:
-    """The requests of both faces are the same, so by default the plain one runs."""
+    """The requests of both faces are the same, so by default the plain one runs. So are those of
+    the versions in between, and of the ones beside them."""
     group = pytest.mark.xdist_group(f"core-{version}")
-    return [group, pytest.mark.heavy] if face == "async" else [group]
+    return [group, pytest.mark.heavy] if face == "async" or version in BETWEEN else [group]
 
 
 FACES = [
