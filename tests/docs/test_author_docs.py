@@ -72,9 +72,8 @@ def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
         "-q",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:xdist",
         ".",
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
     summary = re.search(r"(\d+) passed", done.stdout)
