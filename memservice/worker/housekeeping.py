@@ -1,5 +1,5 @@
-"""Periodic housekeeping of every worker: abandoned leases, stale outages of models, retention, and
-the check of vectors."""
+"""Periodic housekeeping of every worker: abandoned leases, stale outages of models, retention, the
+check of vectors, and the retention that workspaces are configured with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memservice.services import release_feed
 from memservice.services.tasks import model_breaker
 from memservice.settings import Settings
 from memservice.spi.capabilities import Capability
-from memservice.worker import retention
+from memservice.worker import expiry, retention
 
 log = logging.getLogger("memservice.worker")
 
@@ -29,7 +29,7 @@ class Housekeeping:
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
         self._leases_checked_at = self._swept_at = float("-inf")
-        self._compare_at = self._releases_at = 0.0
+        self._compare_at = self._expire_at = self._releases_at = 0.0
         self._releases: threading.Thread | None = None
 
     def run_due(self) -> None:
@@ -52,6 +52,8 @@ class Housekeeping:
                 self._swept_at = float("-inf")  # continues at the next call, after other work
         if now >= self._compare_at:
             self._compare_at = now + reconcile.run(self._rt)
+        if now >= self._expire_at:
+            self._expire_at = now + expiry.run(self._rt)
         if now >= self._releases_at:
             self._releases_at = now + RELEASES_SECONDS
             self._read_releases()

@@ -98,7 +98,7 @@ def sweep(rt: Runtime) -> Swept:
     return erased
 
 
-def _steady_time(rt: Runtime) -> datetime:
+def steady_time(rt: Runtime) -> datetime:
     """The present time for rows that may still be needed. It is the clock's, but after a jump
     forward it advances by an hour a minute.
 
@@ -123,7 +123,7 @@ def _steady_time(rt: Runtime) -> datetime:
 
 
 def _erase(rt: Runtime, erased: Swept) -> None:
-    now, steady = rt.clock(), _steady_time(rt)
+    now, steady = rt.clock(), steady_time(rt)
     retention = rt.settings.retention
     done = now - timedelta(hours=retention.done_tasks_hours)
     failed = steady - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)

@@ -95,7 +95,7 @@ class Erase(Handler):
 
     def prepare(self, rt: Runtime, tasks: Sequence[r.Task]) -> Prepared:
         task = tasks[0]
-        if "messages" in task.payload:
+        if "uids" in task.payload:
             return messages.prepare(rt, task)
         with rt.storage.read() as tx:
             target = _target(tx, task)
@@ -201,7 +201,7 @@ def _step(
 
 def _target(tx: Transaction, task: r.Task) -> Target | None:
     """The session or workspace to erase; None if it no longer exists or is not being deleted."""
-    if "messages" in task.payload:
+    if "uids" in task.payload:
         return None
     session, workspace = task.payload.get("session"), task.payload.get("workspace")
     target: Target | None = (

@@ -74,7 +74,7 @@ def _clean_records(
 ) -> Unfinished:
     if not after:
         receipts.begin(tx, task)
-    session = tx.sessions.by_key(task.payload["messages"])
+    session = tx.sessions.by_key(task.payload.get("messages", 0))
     last = None
     if session is not None:
         last = remains.clean_idempotency_keys(tx, session, erased, after)
@@ -91,7 +91,7 @@ def _check_records(
     rt: Runtime, tx: Transaction, task: Task, erased: Erased, after: int
 ) -> Unfinished:
     left = [] if after else remains.rows_left(rt, tx, erased)
-    session = tx.sessions.by_key(task.payload["messages"])
+    session = tx.sessions.by_key(task.payload.get("messages", 0))
     last = None
     if session is not None:
         more, last = remains.idempotency_left(tx, session, erased, after)

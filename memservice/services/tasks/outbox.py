@@ -244,6 +244,23 @@ def erase_messages(
     return _task(rt, ERASE, payload=payload, outcome=dict(counts))
 
 
+def erase_conclusions(
+    rt: Runtime,
+    workspace: Workspace,
+    keys: Mapping[str, Sequence[int]],
+    uids: Sequence[str],
+    counts: Mapping[str, int],
+) -> Task:
+    """Like `erase_messages`, for conclusions of a workspace."""
+    payload = {
+        "conclusions": uids[0],
+        "workspace": workspace.key,
+        "keys": {kind: list(of_kind) for kind, of_kind in keys.items()},
+        "uids": list(uids),
+    }
+    return _task(rt, ERASE, payload=payload, outcome=dict(counts))
+
+
 def repack(rt: Runtime, session: Session, first: int) -> Task:
     """Close the gap at position `first` of a session."""
     return _task(
