@@ -50,11 +50,10 @@ class PopulatedWorkspace:
             {"id": room, "peers": {who: {}, f"{who}-2": {}}, "metadata": {"topic": said}},
         )
         peer = auth_client.do("POST", f"{at}/peers", {"id": who, "metadata": {"name": said}})
-        message = auth_client.do(
-            "POST",
-            f"{at}/sessions/{room}/messages",
-            {"messages": [{"peer_id": who, "content": said}]},
-        )[0]["id"]
+        messages = f"{at}/sessions/{room}/messages"
+        batch = {"messages": [{"peer_id": who, "content": said}] * 2}
+        message, surplus = (row["id"] for row in auth_client.do("POST", messages, batch))
+        erasure = auth_client.do("DELETE", f"{messages}/{surplus}")["id"]
         pair = {"observer_id": who, "observed_id": who, "content": said, "session_id": room}
         conclusion = auth_client.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]["id"]
         auth_client.do("POST", f"{at}/schedule_dream", {"observer": who, "dream_type": "omni"})
@@ -106,7 +105,7 @@ class PopulatedWorkspace:
             "key_id": key,
             "name": who,
         }
-        self.slugs |= {"delivery_id": hook["id"], "dream_id": dream}
+        self.slugs |= {"delivery_id": hook["id"], "dream_id": dream, "erasure_id": erasure}
         self.uids = {
             "app_id": app,
             "user_id": user,

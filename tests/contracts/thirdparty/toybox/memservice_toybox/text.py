@@ -47,6 +47,15 @@ class ToyText:
         count = "SELECT count(*) FROM texts WHERE workspace = ? AND kind = ?"
         return {key: connection.execute(count, (key, kind)).fetchone()[0] for key in workspace_keys}
 
+    def indexed(
+        self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
+    ) -> list[int]:
+        connection = _connection(tx, kind)
+        stored = "SELECT 1 FROM texts WHERE workspace = ? AND kind = ? AND key = ?"
+        return [
+            key for key in keys if connection.execute(stored, (workspace_key, kind, key)).fetchone()
+        ]
+
     def search(
         self,
         tx: Transaction | None,
