@@ -40,11 +40,11 @@ def erase_messages(rt: Runtime, session_key: int, now: datetime) -> int:
     """Erase the next messages of a session that are older than its retention at the time `now`, by
     their `created_at`; at most `BATCH_SIZE`. Returns their number."""
     with rt.storage.read() as tx:
-        found = _session(tx, session_key)
-        if found is None:
+        stored = _session(tx, session_key)
+        if stored is None:
             return 0
-        days = configuration.retention(*_layers(*found)).messages_days
-        if days is None or not tx.rows.page(Message, _old(found[1], now, days), _SEQ, 1):
+        days = configuration.retention(*_layers(*stored)).messages_days
+        if days is None or not tx.rows.page(Message, _old(stored[1], now, days), _SEQ, 1):
             return 0
 
     def erase(tx: Transaction) -> int:

@@ -12,6 +12,7 @@ from memservice.domain.records import FINISHED, Conclusion, Erasure, Message
 from memservice.services import sessions, workspaces
 from memservice.services.erasure import message_rows, retention
 from memservice.worker import expiry
+from memservice.worker import retention as retention_of_server
 from memservice.worker.polling import Worker
 from support.services.services import ME, WORKSPACE, Services
 
@@ -174,7 +175,7 @@ def test_an_interrupted_round_continues(
         services.say(f"s{number}", ("alice", f"Number {number}."))
     configure(services, messages_days=1)
     services.clock.advance(days=5)
-    monkeypatch.setattr(expiry.retention, "steady_time", lambda rt: services.clock())
+    monkeypatch.setattr(retention_of_server, "steady_time", lambda rt: services.clock())
     monkeypatch.setattr(expiry, "TIME_SLICE_SECONDS", 0.0)
     pauses = [expiry.run(services.rt) for _ in range(40)]
     assert stored(services) == []
