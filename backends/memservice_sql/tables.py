@@ -143,6 +143,7 @@ messages = _table(
     _int("tokens"),
     _int("tokens_through"),
     _time("created_at"),
+    _time("stored_at", null=True),
 )
 idempotency_keys = _table(
     "idempotency_keys",
@@ -213,6 +214,8 @@ conclusions = _table(
     _text("model", null=True),
     _time("said_at"),
     _time("created_at"),
+    _time("superseded_at", null=True),
+    _time("restored_at", null=True),
 )
 named_collections = _table(
     "named_collections",
@@ -477,16 +480,16 @@ def _unique(spec: TableSpec) -> None:
         )
 
 
-def _index(table: Table, *fields: str, state: str | None = None) -> None:
-    """An index on `fields`; with `state`, of the rows in that state only."""
-    condition = None if state is None else table.c.state == state
-    name = (
-        f"ix_{table.name}_{'_'.join(fields)}"
-        if state is None
-        else f"ix_{table.name}_{state}_{'_'.join(fields)}"
-    )
+def _index(table: Table, *fields: str, state: str | None = None, filled: str | None = None) -> None:
+    """An index on `fields`; with `state`, of the rows in that state only; with `filled`, of the
+    rows with a value in that column only."""
+    condition: sa.ColumnElement[bool] | None = None
+    if state is not None:
+        condition = table.c.state == state
+    elif filled is not None:
+        condition = table.c[filled].is_not(None)
     Index(
-        name,
+        f"ix_{table.name}_{'_'.join(fields if state is None else (state, *fields))}",
         *(table.c[field] for field in fields),
         sqlite_where=condition,
         postgresql_where=condition,
@@ -521,6 +524,7 @@ _index(conclusions, "collection_key", "state", "level", "fingerprint")
 _index(conclusions, "observer_key", "observed_key", "state", "created_at", "key")
 _index(conclusions, "session_key", "state")
 _index(conclusions, "key", "deleted_at", state=r.DELETED)
+_index(conclusions, "workspace_key", "restored_at", filled="restored_at")
 _index(named_collections, "workspace_key", "created_at", "key")
 _index(documents, "workspace_key")
 _index(documents, "owner_key")

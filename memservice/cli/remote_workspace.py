@@ -435,7 +435,7 @@ class _Reader:
             "metadata": {},
             "reasoner": "imported",
             "model": None,
-            "said_at": _time(item["created_at"]),
+            "said_at": _time(item.get("said_at") or item["created_at"]),
             "created_at": _time(item["created_at"]),
         }
 

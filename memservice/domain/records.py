@@ -154,6 +154,8 @@ class Message:
     """Sum of `tokens` over seq 1..seq."""
     created_at: datetime
     """The caller's value, for display and time filters. Nothing is ordered by it."""
+    stored_at: datetime | None = None
+    """When it was stored; null for messages that were stored before releases recorded it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +258,20 @@ class Conclusion:
     said_at: datetime
     """When the newest source message was sent; without one, the time of the row."""
     created_at: datetime
+    superseded_at: datetime | None = None
+    """When it was superseded; null while it is live, and where the time is not known."""
+    restored_at: datetime | None = None
+    """When it was last made live again. The spans in which it was superseded before are the
+    `lapses`."""
+
+    @property
+    def lapses(self) -> list[tuple[datetime, datetime]]:
+        """The spans in which it was superseded before it was restored, oldest first: the start is
+        in the span, the end is not."""
+        return [
+            (datetime.fromisoformat(start), datetime.fromisoformat(end))
+            for start, end in self.internal.get("lapses", ())
+        ]
 
     @property
     def kind(self) -> str | None:

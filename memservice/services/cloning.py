@@ -150,6 +150,7 @@ class _Copy:
                 session_key=target.key,
                 session=target.slug,
                 created_at=self._session.created_at,
+                stored_at=self._session.created_at,
             )
             for message in messages
         ]

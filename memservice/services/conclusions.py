@@ -7,7 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
-from memservice.domain.filters import all_of, equals, parse_filters, resources, texts_named
+from memservice.domain.filters import (
+    Condition,
+    all_of,
+    equals,
+    parse_filters,
+    resources,
+    texts_named,
+)
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import (
     ACTIVE,
@@ -24,7 +31,15 @@ from memservice.domain.records import (
 from memservice.domain.sizes import MAX_CONCLUSION
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import dream_changes, indexing, scopes, validation, workspaces, write_hooks
+from memservice.services import (
+    dream_changes,
+    indexing,
+    moments,
+    scopes,
+    validation,
+    workspaces,
+    write_hooks,
+)
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.permissions import Permission
@@ -209,32 +224,52 @@ def ensure_collection(rt: Runtime, tx: Transaction, observer: Peer, observed: Pe
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The conclusions of a listing."""
+
+    of_scopes: bool = True
+    """With the conclusions of scopes."""
+    superseded: bool = False
+    """With superseded ones."""
+    as_of: str | None = None
+    """A time as the caller wrote it: those that were live then, instead of those that are now."""
+
+
+LIVE_ONES = Shown()
+
+
 def page(
     rt: Runtime,
     principal: Principal,
     workspace_id: str,
     filters: object,
     paging: Paging,
-    *,
-    of_scopes: bool = True,
-    superseded: bool = False,
+    shown: Shown = LIVE_ONES,
 ) -> Page[Conclusion]:
-    """Live conclusions, newest first; oldest first if reversed. `of_scopes` false: without the
-    conclusions of scopes. `superseded`: with superseded ones."""
+    """Conclusions, newest first; oldest first if reversed."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
+    moment = moments.parse(rt, shown.as_of)
+    if shown.superseded and moment is not None:
+        raise InvalidInput.at("as_of", message="as_of cannot be combined with include=superseded")
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         if workspace is None:
             return paging.empty()
         matching = (
-            condition if of_scopes else all_of(condition, scopes.not_of_scopes(tx, workspace))
+            condition if shown.of_scopes else all_of(condition, scopes.not_of_scopes(tx, workspace))
         )
         order = paging.order("created_at", newest_first=True)
-        if superseded:
-            stored = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
-            return listing(tx.rows, paging, Conclusion, all_of(stored, matching), order=order)
-        return listing(tx.conclusions, paging, workspace.key, matching, order=order)
+        stored: Condition
+        if moment is not None:
+            stored = moments.standing(tx, workspace.key, moment)
+        elif shown.superseded:
+            stored = equals(state=(LIVE, SUPERSEDED))
+        else:
+            return listing(tx.conclusions, paging, workspace.key, matching, order=order)
+        stored = all_of(equals(workspace_key=workspace.key), stored)
+        return listing(tx.rows, paging, Conclusion, all_of(stored, matching), order=order)
 
 
 def missing(workspace_id: str, uid: str) -> NotFound:
@@ -263,10 +298,12 @@ def query(
     top_k: int = 10,
     distance: float | None = None,
     filters: object = None,
+    as_of: str | None = None,
 ) -> list[Conclusion]:
     """The live conclusions that match a query best. The filters must name one observer and one
-    observed."""
+    observed. `as_of`: of those that were live at that time."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
+    moment = moments.parse(rt, as_of)
     values = filters if isinstance(filters, Mapping) else {}
     named = {
         part: strip_nul(next((values[name] for name in names if name in values), None))
@@ -292,7 +329,8 @@ def query(
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
-        bounds = bounds_for(tx, principal, workspace).with_conclusions(condition, index_filter)
+        caller = bounds_for(tx, principal, workspace).as_of(tx, moment)
+        bounds = caller.with_conclusions(condition, index_filter)
         return [item.conclusion for item in lookup.conclusions(tx, bounds, top_k, distance)]
 
 

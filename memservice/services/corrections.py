@@ -1,22 +1,30 @@
-"""Corrections of conclusions by a person or an assistant."""
+"""Corrections of conclusions by a person, an assistant or a program: a new text, or none."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from memservice.domain.errors import InvalidInput, Refused
+from memservice.domain.errors import Conflict, InvalidInput, Refused
 from memservice.domain.ids import fingerprint, new_uid
-from memservice.domain.records import LIVE, SUPERSEDED, Conclusion
+from memservice.domain.records import EXPLICIT, LIVE, SUPERSEDED, Conclusion
 from memservice.domain.sizes import MAX_CONCLUSION
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
-from memservice.services import conclusions, dream_changes, indexing, validation, write_hooks
+from memservice.services import (
+    conclusions,
+    dream_changes,
+    indexing,
+    validation,
+    workspaces,
+    write_hooks,
+)
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
+from memservice.services.dream_changes import Supersession
 from memservice.spi.storage import Transaction
 
-REASON = "corrected by hand"
-"""The reason of the supersession (`internal["superseded"]`)."""
+CORRECTED, INVALIDATED = "corrected by hand", "invalidated by hand"
+"""Reasons of a supersession (`internal["superseded"]`)."""
 ARGUMENT = ("content",)
 MAX_REASON = 500
 """Characters of the reason for taking a conclusion back."""
@@ -28,13 +36,14 @@ def correct(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, content: str
 ) -> Conclusion:
     """Replace the text of a live conclusion: a new conclusion with the same sources supersedes it,
-    so it can be restored. Raises `NotFound`, `InvalidInput` and, if a plugin refuses the text,
-    `Refused`."""
+    so it can be restored. Raises `NotFound`, `Conflict` for a superseded one, `InvalidInput` and,
+    if a plugin refuses the text, `Refused`."""
     policy.require(principal, workspace_id)
     validation.require_length(content, MAX_CONCLUSION, ARGUMENT)
     limit = rt.settings.embedding.max_input_tokens
     text = conclusions.checked_content(content.strip(), ARGUMENT, limit)
-    old = conclusions.get(rt, principal, workspace_id, uid)
+    with rt.storage.read() as tx:
+        old = _live(tx, workspace_id, uid)
     if old.content == text:
         raise InvalidInput.at(*ARGUMENT, message="Change the text first: it is the same as before")
     new = replace(
@@ -44,24 +53,26 @@ def correct(
         content=text,
         fingerprint=fingerprint(text),
         times_derived=1,
+        internal=dream_changes.without_history(old),
         reasoner=REASONER,
         model=None,
         created_at=rt.clock(),
+        restored_at=None,
     )
     if not write_hooks.allows(rt.plugins, new):
         raise Refused("The conclusion was refused by a plugin")
     vectors = indexing.embed_inline(rt, [text])
 
     def store(tx: Transaction) -> Conclusion:
-        current = tx.conclusions.by_uid(old.workspace_key, uid, lock=True)
-        if current is None or current.state != LIVE or current.content != old.content:
-            raise conclusions.missing(workspace_id, uid)
-        (stored,) = tx.conclusions.put([new])
-        internal = {**current.internal, "superseded": REASON}
-        tx.conclusions.put(
-            [replace(current, state=SUPERSEDED, superseded_by=stored.key, internal=internal)]
-        )
-        indexing.remove_conclusions(rt, tx, stored.workspace_key, [current.key])
+        current = _live(tx, workspace_id, uid, lock=True)
+        if current.content != old.content:
+            raise Conflict(f"Conclusion {uid} was changed at the same time: read it again")
+        now = rt.clock()
+        (stored,) = tx.conclusions.put([replace(new, created_at=now)])
+        if stored.level == EXPLICIT:
+            tx.conclusions.count_explicit(stored.collection_key, 1)
+        step = Supersession(current, stored.key, CORRECTED)
+        dream_changes.supersede(rt, tx, stored.workspace_key, [step], now)
         tx.tasks.add(indexing.index_conclusions(rt, tx, stored.workspace_key, [stored], vectors))
         dream_changes.discard_citing(tx, [current])
         return stored
@@ -72,21 +83,47 @@ def correct(
 def take_back(
     rt: Runtime, principal: Principal, workspace_id: str, uid: str, reason: str
 ) -> Conclusion:
-    """Supersede a live conclusion without a successor. It is no longer used, and
-    `dream_changes.restore` makes it live again. Returns it as it was. Raises `NotFound` and
-    `InvalidInput`."""
+    """Like `invalidate`, for a live conclusion only, and with a reason. Returns it as it was."""
     policy.require(principal, workspace_id)
-    validation.require_length(reason, MAX_REASON, ("reason",))
-    text = strip_nul(reason).strip()
-    if not text:
+    if not strip_nul(reason).strip():
         raise InvalidInput.at("reason", message="Say why it is taken back")
     old = conclusions.get(rt, principal, workspace_id, uid)
-
-    def store(tx: Transaction) -> None:
-        step = dream_changes.Supersession(old, None, text)
-        if not dream_changes.supersede(rt, tx, old.workspace_key, [step]):
-            raise conclusions.missing(workspace_id, uid)
-        dream_changes.discard_citing(tx, [old])
-
-    rt.storage.write(store)
+    invalidate(rt, principal, workspace_id, uid, reason)
     return old
+
+
+def invalidate(
+    rt: Runtime, principal: Principal, workspace_id: str, uid: str, reason: str | None = None
+) -> Conclusion:
+    """Take a live conclusion back: it is superseded by nothing, and can be restored. Returns it as
+    superseded; one that is superseded already stays as it is. Raises `NotFound` and
+    `InvalidInput`."""
+    policy.require(principal, workspace_id)
+    validation.require_length(reason or "", MAX_REASON, ("reason",))
+
+    def change(tx: Transaction) -> Conclusion:
+        row = _require(tx, workspace_id, uid, lock=True)
+        if row.state == LIVE:
+            step = Supersession(row, None, strip_nul(reason or "").strip() or INVALIDATED)
+            dream_changes.supersede(rt, tx, row.workspace_key, [step])
+            dream_changes.discard_citing(tx, [row])
+        return _require(tx, workspace_id, uid)
+
+    return rt.storage.write(change)
+
+
+def _require(tx: Transaction, workspace_id: str, uid: str, *, lock: bool = False) -> Conclusion:
+    workspace = workspaces.require(tx, workspace_id)
+    row = tx.conclusions.by_uid(workspace.key, uid, lock=lock)
+    if row is None or row.state not in (LIVE, SUPERSEDED):
+        raise conclusions.missing(workspace_id, uid)
+    return row
+
+
+def _live(tx: Transaction, workspace_id: str, uid: str, *, lock: bool = False) -> Conclusion:
+    row = _require(tx, workspace_id, uid, lock=lock)
+    if row.state != LIVE:
+        raise Conflict(
+            f"Conclusion {uid} is superseded: restore it first, or correct the one that replaced it"
+        )
+    return row

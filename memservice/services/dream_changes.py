@@ -41,6 +41,8 @@ from memservice.spi.storage import Transaction
 
 PROPOSAL, CHANGES, APPROVED, ENDED = "proposal", "changes", "approved", "ended"
 """Entries of the payload of a dream's task."""
+REASON, LAPSES = "superseded", "lapses"
+"""Entries of a conclusion's `internal`: why it was superseded, and when it was before."""
 DISCARDED, UNDONE = "discarded", "undone"
 """How a change set ended."""
 
@@ -348,20 +350,28 @@ class Supersession:
 
 
 def supersede(
-    rt: Runtime, tx: Transaction, workspace_key: int, steps: Sequence[Supersession]
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    steps: Sequence[Supersession],
+    at: datetime | None = None,
 ) -> list[Supersession]:
-    """Supersede conclusions, count them and take them out of the indexes. Returns the steps that
-    were taken: a conclusion that changed since it was read stays as it is. `make_live` is the
-    reverse."""
+    """Supersede conclusions at a time (None: now), count them and take them out of the indexes.
+    Returns the steps that were taken: a conclusion that changed since it was read stays as it is.
+    `make_live` is the reverse."""
     done: list[Supersession] = []
+    superseded_at = at or rt.clock()
     for step in steps:
         old = step.old
         changed = tx.rows.change(
             Conclusion,
-            equals(key=old.key, state=LIVE, fingerprint=old.fingerprint),
+            equals(
+                key=old.key, state=LIVE, fingerprint=old.fingerprint, restored_at=old.restored_at
+            ),
             state=SUPERSEDED,
             superseded_by=step.successor,
-            internal={**old.internal, "superseded": step.reason},
+            superseded_at=superseded_at,
+            internal={**old.internal, REASON: step.reason},
         )
         if changed:
             done.append(step)
@@ -374,11 +384,20 @@ def supersede(
 
 
 def make_live(
-    rt: Runtime, tx: Transaction, rows: Sequence[Conclusion], ignored: Collection[int] = ()
+    rt: Runtime,
+    tx: Transaction,
+    rows: Sequence[Conclusion],
+    ignored: Collection[int] = (),
+    *,
+    with_lapse: bool = True,
 ) -> list[Conclusion]:
     """Let superseded conclusions of one workspace be live again, counted and indexed. One whose
     text a live conclusion has stays superseded, by that one; `ignored`: keys of live conclusions
-    that do not count. Returns those that are live again."""
+    that do not count. Returns those that are live again.
+
+    The time in which they were superseded is recorded as a lapse; without `with_lapse`, it is as if
+    they had never been superseded.
+    """
     twins = _live_twins(tx, rows, ignored)
     for row in rows:
         if row.key in twins:
@@ -389,15 +408,8 @@ def make_live(
         for row in rows
         if row.key not in twins
     }
-    live = [
-        replace(
-            row,
-            state=LIVE,
-            superseded_by=None,
-            internal={name: row.internal[name] for name in row.internal if name != "superseded"},
-        )
-        for row in distinct.values()
-    ]
+    now = rt.clock()
+    live = [_revived(row, now if with_lapse else None) for row in distinct.values()]
     if not live:
         return []
     live = tx.conclusions.put(live)
@@ -406,6 +418,28 @@ def make_live(
             tx.conclusions.count_explicit(row.collection_key, 1)
     tx.tasks.add(indexing.index_conclusions(rt, tx, live[0].workspace_key, live))
     return live
+
+
+def without_history(row: Conclusion) -> dict[str, Any]:
+    """Its `internal` for a successor: without what only its own history is about."""
+    return {name: row.internal[name] for name in row.internal if name not in (REASON, LAPSES)}
+
+
+def _revived(row: Conclusion, now: datetime | None) -> Conclusion:
+    """A superseded conclusion as a live one, with a lapse that ends now; None: without a lapse. A
+    lapse of which the start is unknown starts when the conclusion was recorded."""
+    internal = {name: row.internal[name] for name in row.internal if name != REASON}
+    if now is not None:
+        start = row.superseded_at or row.created_at
+        internal[LAPSES] = [*internal.get(LAPSES, ()), [start.isoformat(), now.isoformat()]]
+    return replace(
+        row,
+        state=LIVE,
+        superseded_by=None,
+        superseded_at=None,
+        restored_at=now or row.restored_at,
+        internal=internal,
+    )
 
 
 def _live_twins(
@@ -607,7 +641,7 @@ def _superseded(
     row = rows.get(uid)
     if row is None:
         return Change("supersede", uid, None, None, successor, reason)
-    why = reason or row.internal.get("superseded")
+    why = reason or row.internal.get(REASON)
     return Change("supersede", uid, row.content, row.level, successor, why)
 
 

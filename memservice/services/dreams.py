@@ -279,8 +279,8 @@ def restore_superseded(
         for row in conclusions
         if row.key not in removed_by_key and (session_key is None or row.session_key != session_key)
     ]
-    ends = {row.key: _end(removed_by_key, row.superseded_by) for row in superseded}
-    end_keys = tuple({end for end in ends.values() if end is not None})
+    ends = {row.key: _end(removed_by_key, row) for row in superseded}
+    end_keys = tuple({end for end, _ in ends.values() if end is not None})
     remaining = (
         {
             row.key
@@ -291,19 +291,30 @@ def restore_superseded(
     )
     restored: list[Conclusion] = []
     for row in superseded:
-        if ends[row.key] in remaining:
-            tx.rows.change(Conclusion, equals(key=row.key), superseded_by=ends[row.key])
+        end, superseded_at = ends[row.key]
+        if end in remaining:
+            tx.rows.change(
+                Conclusion,
+                equals(key=row.key),
+                superseded_by=end,
+                superseded_at=superseded_at,
+            )
         else:
             restored.append(row)
     dream_changes.discard_citing(tx, removed)
-    return len(dream_changes.make_live(rt, tx, restored, removed_by_key))
+    return len(dream_changes.make_live(rt, tx, restored, removed_by_key, with_lapse=False))
 
 
-def _end(removed_by_key: Mapping[int, Conclusion], key: int | None) -> int | None:
-    """The key of the first row in a chain of successors that is not removed."""
+def _end(
+    removed_by_key: Mapping[int, Conclusion], row: Conclusion
+) -> tuple[int | None, datetime | None]:
+    """The key of the first row in a chain of successors that is not removed, and when it superseded
+    the one before it."""
+    key, superseded_at = row.superseded_by, row.superseded_at
     while key is not None and key in removed_by_key:
-        key = removed_by_key[key].superseded_by
-    return key
+        removed = removed_by_key[key]
+        key, superseded_at = removed.superseded_by, removed.superseded_at
+    return key, superseded_at
 
 
 def effective_configuration(

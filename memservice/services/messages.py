@@ -119,6 +119,7 @@ def append(
     Their authors become members."""
     sessions.join(rt, tx, session, authors)
     seq, through = session.message_count, session.token_total
+    now = rt.clock()
     rows: list[Message] = []
     for item in prepared:
         seq, through = seq + 1, through + item.message.tokens
@@ -133,6 +134,7 @@ def append(
                 author=author.slug,
                 seq=seq,
                 tokens_through=through,
+                stored_at=now,
             )
         )
     messages = tx.messages.append(rows)

@@ -123,6 +123,13 @@ TABLE = {
     "POST …/conclusions/list": Row(f"{_W}/conclusions/list", W),
     "POST …/conclusions/query": Row(f"{_W}/conclusions/query", W, BY_PAIR),
     "GET …/conclusions/<conclusion_id>": Row(f"{_W}/conclusions/{{conclusion}}", W),
+    "GET …/conclusions/<conclusion_id>/history": Row(f"{_W}/conclusions/{{conclusion}}/history", W),
+    "PUT …/conclusions/<conclusion_id>": Row(
+        f"{_W}/conclusions/{{conclusion}}", W, {"content": "likes green tea"}
+    ),
+    "POST …/conclusions/<conclusion_id>/invalidate": Row(
+        f"{_W}/conclusions/{{conclusion}}/invalidate", W
+    ),
     "POST …/conclusions/<conclusion_id>/restore": Row(
         f"{_W}/conclusions/{{conclusion}}/restore", W
     ),

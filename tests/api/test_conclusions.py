@@ -30,7 +30,9 @@ ORDER = [
     "kind",
     "when",
     "certainty",
+    "said_at",
 ]
+LISTED = [*ORDER, "state", "superseded_at", "superseded_by"]
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +86,8 @@ def test_create_answers_all_fields_in_order(api: Api) -> None:
         201,
     )
     assert [list(item) for item in made] == [ORDER, ORDER]
-    assert made[0] | {"id": "", "created_at": ""} == {
+    assert made[0]["said_at"] == made[0]["created_at"]
+    assert made[0] | {"id": "", "created_at": "", "said_at": ""} == {
         "id": "",
         "content": "likes tea",
         "observer_id": "alice",
@@ -97,6 +100,7 @@ def test_create_answers_all_fields_in_order(api: Api) -> None:
         "kind": None,
         "when": None,
         "certainty": None,
+        "said_at": "",
     }
     assert made[1]["session_id"] == "s"
     assert made[1]["level"] == "explicit", "what is sent as level is ignored"
@@ -275,7 +279,7 @@ class TestQuery:
         )
         assert found[0]["content"] == "likes green tea in the morning"
         assert {(item["observer_id"], item["observed_id"]) for item in found} == {("alice", "bob")}
-        assert list(found[0]) == ORDER
+        assert list(found[0]) == LISTED
 
     def test_top_k_bounds_the_answer(self, api: Api) -> None:
         api.conclude("alice", "bob", *[f"likes tea number {number}" for number in range(15)])

@@ -35,6 +35,9 @@ ADDED_OPERATIONS = {
     f"GET {W}/erasures/{{erasure_id}}",
     "GET /v3/erasures",
     "GET /v3/erasures/{erasure_id}",
+    f"POST {W}/conclusions/{{conclusion_id}}/invalidate",
+    f"GET {W}/conclusions/{{conclusion_id}}/history",
+    f"PUT {W}/conclusions/{{conclusion_id}}",
     f"GET {W}/queue/failures",
     f"GET {W}/usage",
     f"POST {W}/queue/failures/retry",
@@ -57,10 +60,12 @@ ADDED = [
     # What the newest clients read and write.
     r".* answer 20\d(\.items\[\])?\.uid",
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(source_ids|times_derived)",
-    r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(kind|when|certainty)",
-    # Superseded conclusions can be listed.
+    r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(kind|when|certainty|said_at)",
+    # Superseded conclusions can be listed, and what was known at a time can be read.
     re.escape(f"POST {W}/conclusions/list: query include"),
-    r"POST .*/conclusions/list answer 200\.items\[\]\.state",
+    r"POST .*/conclusions/(list|query) answer 200(\.items)?\[\]\.(state|superseded_(at|by))",
+    r".*/(conclusions/list|context): query as_of",
+    r".*/(conclusions/query|representation|chat) body\.as_of",
     r".*/chat body\.include_evidence",
     r".*/chat answer 200\.evidence",
     r".* body\.configuration\.(custom_instructions|dialectic)",

@@ -36,6 +36,7 @@ POST …/sessions/list
 POST …/conclusions/list
 POST …/conclusions/query
 GET …/conclusions/<conclusion_id>
+GET …/conclusions/<conclusion_id>/history
 POST …/scopes/list
 GET …/erasures
 GET …/erasures/<erasure_id>

@@ -73,6 +73,35 @@ NEVER_TOLD = {
         ".when",
         ".certainty",
     },
+    # Like the conclusion of a caller that it corrects.
+    ("PUT", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}", 200): {
+        ".session_id",
+        ".source_ids",
+        ".kind",
+        ".when",
+        ".certainty",
+    },
+    # Only with `as_of` is one of them superseded.
+    ("POST", "/v3/workspaces/{workspace_id}/conclusions/query", 200): {
+        "[].superseded_at",
+        "[].superseded_by",
+    },
+    ("GET", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}/history", 200): {
+        ".versions[].session_id",
+        ".versions[].kind",
+        ".versions[].when",
+        ".versions[].certainty",
+        ".versions[].model",
+    },
+    # It has no successor.
+    ("POST", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}/invalidate", 200): {
+        ".session_id",
+        ".source_ids",
+        ".kind",
+        ".when",
+        ".certainty",
+        ".superseded_by",
+    },
 }
 
 
@@ -349,6 +378,11 @@ class Story:
                 self.work()
                 self.do("GET", f"…/dreams/{held}")
                 self.do("POST", "…/conclusions/list?include=superseded")
+                self.do("GET", f"…/conclusions/{uids[0]}/history")
+                self.do("POST", f"…/conclusions/{uids[0]}/restore")
+                self.do("GET", f"…/conclusions/{uids[0]}/history")
+                corrected = self.do("PUT", f"…/conclusions/{uids[0]}", {"content": "Likes tea"})
+                self.do("POST", f"…/conclusions/{corrected['id']}/invalidate")
                 self.do("POST", f"…/conclusions/{uids[0]}/restore")
                 self.do("POST", f"…/dreams/{held}/undo")
         self.reasoner.capabilities, self.reasoner.dream = frozenset(), None

@@ -31,9 +31,12 @@ def unique(table: str, *fields: str, but: str | None = None) -> None:
     )
 
 
-def index(table: str, *fields: str, only: str | None = None) -> None:
-    """An index on the fields; with `only`, of the rows in that state."""
+def index(table: str, *fields: str, only: str | None = None, filled: str | None = None) -> None:
+    """An index on the fields; with `only`, of the rows in that state; with `filled`, of the rows
+    with a value in that column."""
     condition = None if only is None else sa.text(f"state = '{only}'")
+    if filled is not None:
+        condition = sa.text(f"{filled} IS NOT NULL")
     name = f"ix_{table}_{'' if only is None else only + '_'}{'_'.join(fields)}"
     op.create_index(name, table, [*fields], sqlite_where=condition, postgresql_where=condition)
 

@@ -18,6 +18,7 @@ from memservice.api.v3.deletion import Accepted
 from memservice.api.v3.schemas.queries import PageQuery
 from memservice.domain.records import Conclusion
 from memservice.services import conclusions
+from memservice.services.conclusions import Shown
 from memservice.services.paging import Page
 
 routes = Routes("observations", "Statements about peers.")
@@ -66,7 +67,7 @@ def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
         workspace_id,
         call.body["filters"],
         paging(call.query),
-        of_scopes=False,
+        Shown(of_scopes=False),
     )
     return replace(listed, items=[in_session(item) for item in listed.items])
 

@@ -77,6 +77,7 @@ def _options(body: Mapping[str, Any], **options: Any) -> ChatOptions:
         response_format=body["response_format"],
         stream=body["stream"],
         is_wanted=caller_connected(),
+        as_of=body["as_of"],
         **options,
     )
 

@@ -11,8 +11,9 @@ from memservice.api.schema import page_of
 from memservice.api.v3.schemas import conclusions as schemas
 from memservice.api.v3.schemas.queries import ConclusionGet, ConclusionsQuery
 from memservice.domain.records import Conclusion
-from memservice.services import conclusions, dream_changes
-from memservice.services.conclusions import ConclusionDraft
+from memservice.services import conclusions, corrections, dream_changes, history
+from memservice.services.conclusions import ConclusionDraft, Shown
+from memservice.services.history import History, Version
 from memservice.services.paging import Page
 
 routes = Routes("conclusions", "Statements about peers.")
@@ -58,20 +59,18 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     body_optional=True,
     answer=page_of(schemas.ListedConclusion),
 )
-def list_conclusions(call: Call, workspace_id: str) -> Page[Conclusion]:
+def list_conclusions(call: Call, workspace_id: str) -> Page[Version]:
     """List a workspace's conclusions, newest first
 
-    With `include=superseded`, also conclusions that a newer one, or a dream, has replaced.
+    With `include=superseded`, also conclusions that a newer one, or a dream, has replaced. With
+    `as_of`, the conclusions that were live at that time.
     """
-    superseded = call.query["include"] == "superseded"
-    return conclusions.page(
-        call.rt,
-        call.principal,
-        workspace_id,
-        call.body["filters"],
-        paging(call.query),
-        superseded=superseded,
+    shown = Shown(superseded=call.query["include"] == "superseded", as_of=call.query["as_of"])
+    listed = conclusions.page(
+        call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), shown
     )
+    items = history.versions(call.rt, listed.items)
+    return Page(items, listed.total, listed.page, listed.size)
 
 
 @routes.operation(
@@ -79,16 +78,17 @@ def list_conclusions(call: Call, workspace_id: str) -> Page[Conclusion]:
     _CONCLUSIONS + "/query",
     access=_OWN,
     body=schemas.ConclusionQuery,
-    answer=schemas.Conclusion,
+    answer=schemas.ListedConclusion,
     many=True,
 )
-def query_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
+def query_conclusions(call: Call, workspace_id: str) -> Sequence[Version]:
     """Find the conclusions nearest to a text
 
-    `filters` must name observer and observed. Nearest first.
+    `filters` must name observer and observed. Nearest first. With `as_of`, among the conclusions
+    that were live at that time.
     """
     body = call.body
-    return conclusions.query(
+    rows = conclusions.query(
         call.rt,
         call.principal,
         workspace_id,
@@ -96,13 +96,63 @@ def query_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
         body["top_k"],
         body["distance"],
         body["filters"],
+        body["as_of"],
     )
+    return history.versions(call.rt, rows)
 
 
 @routes.operation("GET", _CONCLUSION, access=_OWN, answer=schemas.Conclusion)
 def get_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
     """Get a conclusion"""
     return conclusions.get(call.rt, call.principal, workspace_id, conclusion_id)
+
+
+@routes.operation(
+    "PUT",
+    _CONCLUSION,
+    access=_OWN,
+    body=schemas.ConclusionCorrection,
+    large=True,
+    answer=schemas.Conclusion,
+)
+def correct_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Conclusion:
+    """Correct the text of a conclusion
+
+    A new conclusion, made by the caller, replaces it: the answer is the new one. The old one is
+    superseded, and can be restored.
+    """
+    return corrections.correct(
+        call.rt, call.principal, workspace_id, conclusion_id, call.body["content"]
+    )
+
+
+@routes.operation("GET", _CONCLUSION + "/history", access=_OWN, answer=schemas.ConclusionHistory)
+def get_conclusion_history(call: Call, workspace_id: str, conclusion_id: str) -> History:
+    """Get the versions of a conclusion, oldest first
+
+    These are the newest version and all conclusions that it replaced, directly or not. The answer
+    is the same for the id of each of them.
+    """
+    return history.of_conclusion(call.rt, call.principal, workspace_id, conclusion_id)
+
+
+@routes.operation(
+    "POST",
+    _CONCLUSION + "/invalidate",
+    access=_OWN,
+    body=schemas.ConclusionInvalidation,
+    body_optional=True,
+    answer=schemas.ListedConclusion,
+)
+def invalidate_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Version:
+    """Take a conclusion back without a successor
+
+    It is superseded, and can be restored. One that is superseded already stays as it is.
+    """
+    row = corrections.invalidate(
+        call.rt, call.principal, workspace_id, conclusion_id, call.body["reason"]
+    )
+    return history.versions(call.rt, [row])[0]
 
 
 @routes.operation("POST", _CONCLUSION + "/restore", access=_OWN, answer=schemas.Conclusion)

@@ -152,6 +152,7 @@ def representation_options(call: Call) -> RepresentationOptions:
         search_max_distance=body["search_max_distance"],
         include_most_frequent=bool(body["include_most_frequent"]),
         max_conclusions=max_conclusions(call, body["max_conclusions"]),
+        as_of=body["as_of"],
     )
 
 
@@ -212,6 +213,7 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext
         search_max_distance=query["search_max_distance"],
         include_most_frequent=query["include_most_frequent"],
         max_conclusions=max_conclusions(call, query["max_conclusions"]),
+        as_of=query["as_of"],
     )
     return context.of_peer(call.rt, call.principal, workspace_id, peer_id, options)
 

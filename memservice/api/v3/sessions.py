@@ -129,6 +129,7 @@ def get_session_context(call: Call, workspace_id: str, session_id: str) -> Sessi
         search_max_distance=query["search_max_distance"],
         include_most_frequent=query["include_most_frequent"],
         max_conclusions=max_conclusions(call, query["max_conclusions"]),
+        as_of=query["as_of"],
     )
     return context.of_session(call.rt, call.principal, workspace_id, session_id, options)
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TypeVar
 
 from memservice.domain.filters import FALSE, TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Any_, Compare, Not
 from memservice.domain.records import EXPLICIT, SCOPE, NamedCollection, Peer, Workspace
-from memservice.services import scopes
+from memservice.services import moments, scopes
 from memservice.services.auth.principal import Principal
 from memservice.services.v1 import collections
 from memservice.spi.index_filter import EVERYTHING, IndexFilter, matches_nothing
+from memservice.spi.repositories.conclusions import LIVE_ROWS
 from memservice.spi.storage import Transaction
 
 MAX_SESSIONS = 1_000
@@ -43,7 +45,11 @@ class Bounds:
     narrowed: IndexFilter = EVERYTHING
     """The part of `condition` that an index can apply."""
     condition: Condition = TRUE
-    """Condition on readable conclusions."""
+    """Condition on readable conclusions, live and superseded."""
+    standing: Condition = LIVE_ROWS
+    """Which of them stand: the live ones, or those that stood at `moment`."""
+    moment: datetime | None = None
+    """Only what was known at this time is readable; None: now."""
     has_chains: bool = True
     """Whether the provenance of conclusions is readable; False if only some sessions are."""
     has_cards: bool = True
@@ -80,6 +86,17 @@ class Bounds:
             condition=all_of(self.condition, condition),
             narrowed=_narrower(self.narrowed, index_filter),
         )
+
+    def as_of(self, tx: Transaction, moment: datetime | None) -> Bounds:
+        """The same bounds with what was known at a time (None: now), without cards: of a card only
+        the newest state is stored. Conclusions that were superseded later stand again."""
+        if moment is None:
+            return self
+        recorded = self.with_messages(moments.messages(moment)).with_conclusions(
+            moments.recorded(moment), IndexFilter(until=moment)
+        )
+        standing = moments.standing(tx, self.workspace, moment)
+        return replace(recorded, standing=standing, moment=moment, has_cards=False)
 
     def stated_in(self, session_keys: Sequence[int]) -> Bounds:
         """The same bounds with the conclusions that were stated in these sessions. A conclusion

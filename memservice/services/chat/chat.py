@@ -23,7 +23,7 @@ from memservice.domain.values import strip_nul
 from memservice.reasoning import choice
 from memservice.reasoning.limits import ClientDisconnected
 from memservice.runtime import Runtime
-from memservice.services import scopes, sessions, validation, visibility
+from memservice.services import moments, scopes, sessions, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import Bounds, bounds_for, sessions_of
 from memservice.services.auth.permissions import Permission
@@ -73,6 +73,8 @@ class ChatOptions:
     """Whether the caller is still connected."""
     max_length: int = MAX_QUERY
     """Characters that the query may have."""
+    as_of: str | None = None
+    """A time as the caller wrote it: the answer uses only what was known then, and no card."""
 
 
 class Answer:
@@ -246,6 +248,7 @@ def _ask_peer(
         if options.filters or options.session:
             raise InvalidInput.at("scope", message=SCOPE_ALONE)
     query = _validated_query(options)
+    moment = moments.parse(rt, options.as_of)
     allowed = recall_allowlist(options.filters, options.session)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
@@ -266,9 +269,8 @@ def _ask_peer(
         session_keys = (
             (session.key,) if session is not None else sessions_of(tx, observer, sessions_allowed)
         )
-        pair = representation.pair_of(
-            bounds_for(tx, principal, workspace), observer, observed, sessions_allowed
-        )
+        caller = bounds_for(tx, principal, workspace).as_of(tx, moment)
+        pair = representation.pair_of(caller, observer, observed, sessions_allowed)
         bounds = (
             pair.bounds.in_sessions(session_keys)
             .with_messages(visibility.visible(tx, workspace.key, include_archived=include_archived))
@@ -291,11 +293,14 @@ def ask_workspace(
     if options.scope is not None and options.session:
         raise InvalidInput.at("scope", message="scope cannot be combined with session_id")
     query = _validated_query(options)
+    moment = moments.parse(rt, options.as_of)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
         workspace, session = _locate_workspace(tx, workspace_id, options.session)
-        caller = bounds_for(tx, principal, workspace).with_messages(
-            visibility.visible(tx, workspace.key)
+        caller = (
+            bounds_for(tx, principal, workspace)
+            .as_of(tx, moment)
+            .with_messages(visibility.visible(tx, workspace.key))
         )
         bounds = _workspace_bounds(tx, workspace, caller, session, options.scope)
         config = resolve(
@@ -423,11 +428,8 @@ def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
     workspace, session, bounds = question.workspace, question.session, question.bounds
     options, peer = question.options, question.peer
     reasoner, notice = _reasoner(rt, tx, workspace, options.level)
-    recent = (
-        []
-        if session is None
-        else evidence.tail(tx, session, rt.settings.dialectic.session_history_max_tokens)
-    )
+    limit = rt.settings.dialectic.session_history_max_tokens
+    recent = [] if session is None else evidence.tail(tx, session, limit, bounds.moment)
     gathered = evidence.gather(rt, reasoner, tx, bounds, question.lookup, options.level, recent)
     # The request of a peer's chat contains the cards. A whole workspace has too many, so a tool
     # reads single ones. Not within a scope: a card is written from all conclusions about its peer,
@@ -448,7 +450,7 @@ def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
         response_format=None if options.response_format is None else dict(options.response_format),
         instructions=question.config.instructions.get("dialectic"),
         asker=None if peer is None else peer.slug,
-        asked_at=rt.clock(),
+        asked_at=bounds.moment or rt.clock(),
         names=_names(tx, workspace, bounds.subject, peer, recent),
         tools=tools,
         stream=options.stream,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from itertools import zip_longest
 
@@ -14,7 +15,6 @@ from memservice.domain.records import (
     EXPLICIT,
     LEVELS,
     PEER,
-    SUPERSEDED,
     Conclusion,
     Message,
     Peer,
@@ -23,6 +23,7 @@ from memservice.domain.records import (
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.words import MONTHS
 from memservice.runtime import Runtime
+from memservice.services import moments
 from memservice.services.auth.bounds import Bounds
 from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
@@ -119,12 +120,11 @@ def replaced_by(
     condition = equals(
         workspace_key=bounds.workspace,
         collection_key=tuple({row.collection_key for row in rows}),
-        state=SUPERSEDED,
         superseded_by=tuple(row.key for row in rows),
     )
     rows_replaced = tx.rows.page(
         Conclusion,
-        all_of(condition, bounds.condition),
+        all_of(condition, moments.superseded(bounds.moment), bounds.condition),
         (Order("key", descending=True),),
         MAX_REPLACED,
     )
@@ -257,7 +257,11 @@ def _newest_conclusions(
     about = TRUE if rule.subject is None else equals(observed_key=rule.subject.key)
     return distinct(
         tx.conclusions.page(
-            bounds.workspace, all_of(bounds.condition, about), NEWEST, limit=number * 2
+            bounds.workspace,
+            all_of(bounds.condition, about),
+            NEWEST,
+            limit=number * 2,
+            standing=bounds.standing,
         )
     )[:number]
 
@@ -331,14 +335,14 @@ class _RelevanceRule:
         return not (self._terms or self._names).isdisjoint(terms)
 
 
-def tail(tx: Transaction, session: Session, budget: int) -> list[Message]:
-    """The latest messages of a session that have at most `budget` tokens together, oldest first."""
-    if budget <= 0 or session.message_count == 0:
+def tail(
+    tx: Transaction, session: Session, budget: int, moment: datetime | None = None
+) -> Sequence[Message]:
+    """The latest messages of a session that have at most `budget` tokens together, oldest first;
+    with a `moment`, of those that were stored then."""
+    last, total = moments.extent(tx, session, moment)
+    if budget <= 0 or last == 0:
         return []
-    before = (
-        tx.messages.seq_reaching(session.key, session.token_total - budget)
-        if session.token_total > budget
-        else 0
-    )
-    first = session.message_count + 1 if before is None else before + 1
-    return tx.messages.run(session.key, first, session.message_count)
+    before = tx.messages.seq_reaching(session.key, total - budget) if total > budget else 0
+    first = last + 1 if before is None else before + 1
+    return moments.only_stored(tx.messages.run(session.key, first, last), moment)

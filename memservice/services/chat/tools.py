@@ -136,9 +136,10 @@ class Tools:
             )
         with self._rt.storage.read() as tx:
             row = self._conclusion(tx, uid)
-            dependents = tx.conclusions.resting_on(self._bounds.workspace, row.uid)
+            standing = self._bounds.standing
+            dependents = tx.conclusions.resting_on(self._bounds.workspace, row.uid, standing)
             allowed = tx.conclusions.by_keys(
-                [conclusion.key for conclusion in dependents], self._bounds.condition
+                [conclusion.key for conclusion in dependents], self._bounds.condition, standing
             )
             (first,) = self._shown(tx, [row])
             return Chain(

@@ -15,6 +15,10 @@ from memservice.services.indexing import CONCLUSION
 from memservice.services.retrieval import query_embedding, vector_query
 from memservice.services.retrieval.message_ranking import CANDIDATES_PER_HIT, EXACT_RANKING_MAX
 from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.superseded_candidates import (
+    NO_CANDIDATES,
+    SupersededCandidates,
+)
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
@@ -59,6 +63,8 @@ class ConclusionRanking:
     row that shares words with the query, so there the maximum applies only to rows that share none.
     """
     trace: Trace | None = None
+    superseded: SupersededCandidates = NO_CANDIDATES
+    """Conclusions that are in no index, for bounds of an earlier time."""
 
     def best(self, limit: int) -> list[ConclusionHit]:
         """The best `limit` conclusions, best first."""
@@ -71,7 +77,7 @@ class ConclusionRanking:
         condition = all_of(equals(workspace_key=self.bounds.workspace), self.bounds.condition)
         while True:
             ranked = self._rank(depth, ids)
-            rows = self.tx.conclusions.by_keys(ranked.keys, condition)
+            rows = self.tx.conclusions.by_keys(ranked.keys, condition, self.bounds.standing)
             if len(rows) >= limit or ranked.exhausted or ids is not None:
                 break
             if depth == first:
@@ -91,7 +97,9 @@ class ConclusionRanking:
 
     def _newest(self, limit: int) -> Sequence[Conclusion]:
         fitting = all_of(_fitting(self.bounds.narrowed), self.bounds.condition)
-        return self.tx.conclusions.page(self.bounds.workspace, fitting, NEWEST, limit)
+        return self.tx.conclusions.page(
+            self.bounds.workspace, fitting, NEWEST, limit, standing=self.bounds.standing
+        )
 
     def _not_in_index(self, returned: Collection[int], limit: int) -> list[ConclusionHit]:
         """Conclusions that an index outside the storage did not return, nearest first: it may be
@@ -123,17 +131,18 @@ class ConclusionRanking:
             index_filter,
             ids,
         )
-        scores = ranking.bm25(matches)
+        scores = ranking.bm25(self.superseded.with_hits(matches))
         lists = [ranking.ranked(scores, depth)]
         exhausted = len(scores) <= depth
         similarities: dict[int, float] = {}
         if self.vector is not None and self.space is not None:
-            similarities = self._nearest(depth, ids)
+            similarities = self.superseded.with_nearest(self._nearest(depth, ids), depth)
             lists.append(list(similarities))
             exhausted = exhausted and len(similarities) < depth
             if self.max_distance is not None:
                 unknown = [key for key in lists[0] if key not in similarities]
                 similarities |= self._nearest(len(unknown), unknown)
+                similarities |= self.superseded.similarities_of(unknown)
         if self.trace is not None:
             self.trace.note(scores, scores, similarities, lists)
         keys = ranking.fuse(lists, self.rt.settings.search.fusion_k)

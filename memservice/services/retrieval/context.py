@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from memservice.domain import tokens
@@ -13,7 +14,7 @@ from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summary, Workspace
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
-from memservice.services import cards, scopes, validation, visibility
+from memservice.services import cards, moments, scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, bounds_for
 from memservice.services.auth.permissions import Permission
@@ -59,6 +60,8 @@ class SessionContextOptions:
     search_max_distance: float | None = None
     include_most_frequent: bool = False
     max_conclusions: int = 100
+    as_of: str | None = None
+    """A time as the caller wrote it: only what was known then, and no card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +91,19 @@ def of_peer(
     does not exist."""
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     began = time.perf_counter()
+    moment = moments.parse(rt, options.as_of)
     text = options.search_query or ""
     search = Search.begin(rt, workspace_id, text, SEARCH_PURPOSE, "search_query")
     with rt.storage.read() as tx:
         # First, since it refuses scopes.
-        pair = representation.pair_for(tx, principal, workspace_id, peer_id, options)
+        pair = representation.pair_for(tx, principal, workspace_id, peer_id, options, moment)
+        # Also raises NotFound for an unknown peer.
         card = cards.of(tx, workspace_id, peer_id, options.target)
         selection = Selection()
         if pair is not None:
             budget = rt.settings.representation.max_tokens
             selection = representation.select(tx, pair, options, budget, search)
+    card = card if moment is None else None
     context = PeerContext(peer_id, options.target or peer_id, selection, card)
     if rt.hears_events:
         rt.emit(_peer_event(workspace_id, options, context, began))
@@ -151,9 +157,10 @@ def _of_session(
                 "less_than_equal",
             )
         )
+    moment = moments.parse(rt, options.as_of)
     query = options.search_query if options.peer_target else None
     search = Search.begin(rt, workspace_id, query or "", SEARCH_PURPOSE, "search_query")
-    request = _Request(rt, principal, workspace_id, options, search)
+    request = _Request(rt, principal, workspace_id, options, search, moment)
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, options.sessions or ())
         located = visibility.find(tx, workspace_id, session_id=session_id)
@@ -165,8 +172,9 @@ def _of_session(
         session = located.session
         if session is None or budget <= 0:
             return SessionContext(session_id, [], None, selection, card)
-        summary = _summary(tx, session, budget) if options.summary else None
-        messages = _tail(tx, session, budget - (summary.tokens if summary else 0), summary)
+        summary = _summary(tx, session, budget, moment) if options.summary else None
+        left = budget - (summary.tokens if summary else 0)
+        messages = _tail(tx, session, left, summary, moment)
         return SessionContext(session_id, messages, summary, selection, card)
 
 
@@ -215,6 +223,8 @@ class _Request:
     workspace_id: str
     options: SessionContextOptions
     search: Search
+    moment: datetime | None
+    """Only what was known at this time; None: now."""
 
     def about_target(
         self, tx: Transaction, located: Located, budget: int
@@ -224,7 +234,11 @@ class _Request:
         peers = {} if workspace is None else self._peers(tx, workspace)
         observer = self._observer(tx, workspace, peers)
         allowed = self._allowed_sessions(tx, workspace, located.session)
-        caller = None if workspace is None else bounds_for(tx, self.principal, workspace)
+        caller = (
+            None
+            if workspace is None
+            else bounds_for(tx, self.principal, workspace).as_of(tx, self.moment)
+        )
         card: list[str] | None = None
         if allowed is None and (caller is None or caller.has_cards):
             # A card cannot be split by session, so it is left out if only some sessions are
@@ -291,9 +305,16 @@ class _Request:
         )
 
 
-def _summary(tx: Transaction, session: Session, budget: int) -> Summary | None:
-    """The longer of the summaries that fit into the share of the budget."""
-    summaries = tx.summaries.of_session(session.key)
+def _summary(
+    tx: Transaction, session: Session, budget: int, moment: datetime | None
+) -> Summary | None:
+    """The longer of the summaries that fit into the share of the budget, and that existed at a time
+    (None: now)."""
+    summaries = {
+        kind: summary
+        for kind, summary in tx.summaries.of_session(session.key).items()
+        if moment is None or summary.created_at <= moment
+    }
     cap = int(budget * SUMMARY_SHARE)
     short, long = summaries.get(SHORT), summaries.get(LONG)
     if long is not None and long.tokens <= cap and long.tokens > (short.tokens if short else 0):
@@ -304,23 +325,28 @@ def _summary(tx: Transaction, session: Session, budget: int) -> Summary | None:
 
 
 def _tail(
-    tx: Transaction, session: Session, budget: int, summary: Summary | None
+    tx: Transaction,
+    session: Session,
+    budget: int,
+    summary: Summary | None,
+    moment: datetime | None,
 ) -> Sequence[Message]:
     """The newest messages whose tokens fit the budget, oldest first, back to the last one that the
-    summary covers."""
-    if budget < 0 or session.message_count == 0:
+    summary covers: now (`moment` is None), or of those that were stored at a time."""
+    last, total = moments.extent(tx, session, moment)
+    if budget < 0 or last == 0:
         return []
     first = 1
-    if session.token_total > budget:
+    if total > budget:
         # The first message that fits is the one after the first message whose successors are all
         # within the budget.
-        before = tx.messages.seq_reaching(session.key, session.token_total - budget)
-        first = session.message_count + 1 if before is None else before + 1
+        before = tx.messages.seq_reaching(session.key, total - budget)
+        first = last + 1 if before is None else before + 1
     if summary is not None:
         covered = tx.messages.by_keys([summary.message_key]).get(summary.message_key)
         if covered is not None:
             first = max(first, covered.seq)
-    return tx.messages.run(session.key, first, session.message_count)
+    return moments.only_stored(tx.messages.run(session.key, first, last), moment)
 
 
 def _session_event(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from memservice.domain import ranking
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import Condition, all_of, equals, recall_allowlist
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Peer, Workspace
 from memservice.runtime import Runtime
-from memservice.services import scopes, validation, visibility
+from memservice.services import moments, scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds, bounds_for, visible_to
 from memservice.services.auth.permissions import Permission
@@ -50,6 +51,8 @@ class RepresentationOptions:
     search_max_distance: float | None = None
     include_most_frequent: bool = False
     max_conclusions: int = 100
+    as_of: str | None = None
+    """A time as the caller wrote it: only what was known then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,13 @@ def selection_for_peer(
     policy.require(principal, workspace_id, peer_id=peer_id, needs=Permission.VIEW)
     if options.scope is not None:
         policy.refuse_narrow(principal)
+    moment = moments.parse(rt, options.as_of)
     allowed = allowed_sessions(options)
     text = options.search_query or ""
     search = Search.begin(rt, workspace_id, text, "search_memory", "search_query")
     with rt.storage.read() as tx:
         policy.require_memberships(tx, principal, allowed or ())
-        pair = pair_for(tx, principal, workspace_id, peer_id, options)
+        pair = pair_for(tx, principal, workspace_id, peer_id, options, moment)
         if pair is None:
             return Selection()
         return select(tx, pair, options, rt.settings.representation.max_tokens, search)
@@ -125,9 +129,10 @@ def pair_for(
     workspace_id: str,
     peer_id: str,
     options: RepresentationOptions,
+    moment: datetime | None = None,
 ) -> Pair | None:
-    """The pair of the request, within the caller's bounds; None if a peer does not exist. An
-    unknown scope is NotFound."""
+    """The pair of the request, within the caller's bounds and as it was known at a time (None:
+    now); None if a peer does not exist. An unknown scope is NotFound."""
     if options.scope is not None and (options.filters or options.session):
         raise InvalidInput.at(
             "scope", message="scope cannot be combined with session_id or filters"
@@ -154,7 +159,8 @@ def pair_for(
         sessions = scoped_sessions(tx, workspace, options.scope)
     if observer is None or observed is None:
         return None
-    return pair_of(bounds_for(tx, principal, workspace), observer, observed, sessions)
+    caller = bounds_for(tx, principal, workspace).as_of(tx, moment)
+    return pair_of(caller, observer, observed, sessions)
 
 
 def session_keys(tx: Transaction, workspace: Workspace, names: Sequence[str]) -> tuple[int, ...]:
@@ -191,18 +197,21 @@ def select(
         return Selection()
     draft = Draft(options.max_conclusions, budget if options.search_query else None)
     workspace_key, condition = pair.bounds.workspace, pair.bounds.condition
+    standing = pair.bounds.standing
     if options.search_query:
         draft.speakers = shown_names(tx, workspace_key, [pair.observed])
         _take_best(tx, pair, options, draft, search)
     if options.include_most_frequent and not draft.full:
         share = options.max_conclusions // (3 if options.search_query else 2)
         for conclusion in (
-            tx.conclusions.page(workspace_key, condition, FREQUENT, limit=share) if share else ()
+            tx.conclusions.page(workspace_key, condition, FREQUENT, limit=share, standing=standing)
+            if share
+            else ()
         ):
             draft.take_conclusion(conclusion)
     if not draft.full:
         for conclusion in tx.conclusions.page(
-            workspace_key, condition, NEWEST, limit=options.max_conclusions
+            workspace_key, condition, NEWEST, limit=options.max_conclusions, standing=standing
         ):
             draft.take_conclusion(conclusion)
     return Selection(

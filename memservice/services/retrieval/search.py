@@ -31,6 +31,7 @@ from memservice.services.retrieval.conclusion_ranking import ConclusionHit, Conc
 from memservice.services.retrieval.message_ranking import MessageRanking
 from memservice.services.retrieval.query import Query, analyse_query
 from memservice.services.retrieval.query_embedding import NO_VECTORS, Remote
+from memservice.services.retrieval.superseded_candidates import candidates
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
@@ -102,13 +103,14 @@ class Search:
         max_distance: float | None = None,
         trace: Trace | None = None,
     ) -> list[ConclusionHit]:
-        """The best `limit` live conclusions within the bounds, best first; `max_distance` as in
-        `ConclusionRanking`."""
+        """The best `limit` conclusions within the bounds, best first: the live ones, or those that
+        stood at the moment of the bounds. `max_distance` as in `ConclusionRanking`."""
         query = self.query(tx, bounds.workspace)
         space = tx.spaces.active(bounds.workspace, CONCLUSION)
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
+        superseded = candidates(self.rt, tx, bounds, query, space, vector)
         return ConclusionRanking(
-            self.rt, tx, bounds, query, space, vector, max_distance, trace
+            self.rt, tx, bounds, query, space, vector, max_distance, trace, superseded
         ).best(limit)
 
 

@@ -50,6 +50,8 @@ def require_row(record_format: RecordFormat, line: Line) -> None:
         _require_slug(record_format, line)
     if record_format.record is r.Task:
         _require_payload(line)
+    if record_format.record is r.Conclusion and not _spans(line["internal"].get("lapses", [])):
+        raise _wrong(record_format, "internal", line["internal"], "has `lapses` that are no spans")
     if record_format.record is r.Space and not 0 < line["dimension"] <= DIMENSION_MAX:
         raise _wrong(
             record_format, "dimension", line["dimension"], f"must be from 1 to {DIMENSION_MAX}"
@@ -185,6 +187,12 @@ def _text(value: Any) -> bool:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT_MAX
+
+
+def _spans(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(span, list) and len(span) == 2 and all(map(_time, span)) for span in value
+    )
 
 
 def _time(value: Any) -> bool:

@@ -145,6 +145,7 @@ class _Loader:
                 f"rows of kind {shown(kind)!r} are not supported; supported: "
                 f"{', '.join(sorted(record_formats.FORMATS))}"
             )
+        lines = [record_format.complete(line) for line in lines]
         for line in lines:
             checks.require_row(record_format, line)
         if record_format.record is r.Workspace:
@@ -430,16 +431,21 @@ class _Loader:
 
     def _set_successors(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
         uids = tuple({uid for pair in pairs for uid in pair})
-        keys = {
-            row.uid: row.key
+        rows = {
+            row.uid: row
             for row in tx.rows.page(
                 r.Conclusion, equals(workspace_key=self._workspace_key, uid=uids)
             )
         }
         for old, new in pairs:
-            if old in keys and new in keys:
+            if old in rows and new in rows:
+                superseded_at = rows[old].superseded_at
+                if superseded_at is None and rows[new].created_at > rows[old].created_at:
+                    # An export of an older release: usually both were stored at once.
+                    superseded_at = rows[new].created_at
                 tx.rows.change(
                     r.Conclusion,
-                    equals(key=keys[old], superseded_by=None),
-                    superseded_by=keys[new],
+                    equals(key=rows[old].key, superseded_by=None),
+                    superseded_by=rows[new].key,
+                    superseded_at=superseded_at,
                 )

@@ -39,6 +39,12 @@ class RecordFormat:
     """Fields with a list of keys."""
     derived: frozenset[str] = frozenset()
     """Fields that are not exported; import computes them."""
+    added: frozenset[str] = frozenset()
+    """Fields that exports of older releases do not have. They are null then."""
+
+    def complete(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        """The line with every field, if only `added` ones are missing."""
+        return {**dict.fromkeys(self.added), **line}
 
     @cached_property
     def references(self) -> dict[str, type[Any]]:
@@ -83,7 +89,7 @@ ROWS: tuple[RecordFormat, ...] = (
     _format(r.Session, derived=frozenset({"message_count", "token_total"})),
     _format(r.Member, "session_key", "peer_key"),
     _format(r.ScopeSession, "scope_key", "session_key"),
-    _format(r.Message),
+    _format(r.Message, added=frozenset({"stored_at"})),
     _format(r.IdempotencyKey, "session_key", "digest", many=(("message_keys", r.Message),)),
     _format(r.Summary, "session_key", "kind", derived=frozenset({"message_uid"})),
     _format(r.Collection, "observer_key", "observed_key", derived=frozenset({"explicit_count"})),
@@ -93,6 +99,7 @@ ROWS: tuple[RecordFormat, ...] = (
         other_references=(("superseded_by", r.Conclusion),),
         many=(("message_keys", r.Message),),
         derived=frozenset({"collection_key"}),
+        added=frozenset({"superseded_at", "restored_at"}),
     ),
     _format(r.NamedCollection),
     _format(r.Document, other_references=(("collection_key", r.NamedCollection),)),

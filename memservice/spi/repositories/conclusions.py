@@ -9,18 +9,26 @@ from memservice.domain.records import LIVE, Card, Collection, Conclusion
 from memservice.spi.repositories.base import NEWEST, Repository
 from memservice.spi.rows import Order
 
+LIVE_ROWS = equals(state=LIVE)
+"""The condition of live conclusions."""
+
 
 class Conclusions(Repository):
     def by_uid(self, workspace_key: int, uid: str, *, lock: bool = False) -> Conclusion | None:
         """In any state."""
         return self.rows.get(Conclusion, equals(uid=uid, workspace_key=workspace_key), lock=lock)
 
-    def by_keys(self, keys: Sequence[int], condition: Condition = TRUE) -> dict[int, Conclusion]:
-        """Live conclusions of these keys that match."""
+    def by_keys(
+        self,
+        keys: Sequence[int],
+        condition: Condition = TRUE,
+        standing: Condition = LIVE_ROWS,
+    ) -> dict[int, Conclusion]:
+        """Live conclusions of these keys that match; `standing`: others instead of live ones."""
         if not keys:
             return {}
         conclusions = self.rows.page(
-            Conclusion, all_of(equals(key=tuple(keys), state=LIVE), condition)
+            Conclusion, all_of(equals(key=tuple(keys)), standing, condition)
         )
         return {conclusion.key: conclusion for conclusion in conclusions}
 
@@ -34,11 +42,12 @@ class Conclusions(Repository):
         order: Sequence[Order] = NEWEST,
         limit: int | None = 50,
         offset: int = 0,
+        standing: Condition = LIVE_ROWS,
     ) -> list[Conclusion]:
-        """Live conclusions of a workspace."""
+        """Live conclusions of a workspace; `standing`: others instead of live ones."""
         return self.rows.page(
             Conclusion,
-            all_of(equals(workspace_key=workspace_key, state=LIVE), condition),
+            all_of(equals(workspace_key=workspace_key), standing, condition),
             order,
             limit,
             offset,
@@ -66,11 +75,14 @@ class Conclusions(Repository):
             for conclusion in reversed(self.rows.page(Conclusion, condition))
         }
 
-    def resting_on(self, workspace_key: int, uid: str) -> list[Conclusion]:
-        """Live conclusions that name `uid` among their sources."""
+    def resting_on(
+        self, workspace_key: int, uid: str, standing: Condition = LIVE_ROWS
+    ) -> list[Conclusion]:
+        """Live conclusions that name `uid` among their sources; `standing`: others instead of live
+        ones."""
         return self.rows.page(
             Conclusion,
-            all_of(equals(workspace_key=workspace_key, state=LIVE), Holds("source_ids", uid)),
+            all_of(equals(workspace_key=workspace_key), standing, Holds("source_ids", uid)),
         )
 
     def of_messages(self, workspace_key: int, keys: Sequence[int]) -> list[Conclusion]:

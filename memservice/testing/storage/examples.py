@@ -110,6 +110,7 @@ def full_rows(
         tokens=0,
         tokens_through=2**62,
         created_at=FIRST,
+        stored_at=LAST,
     )
     yield r.IdempotencyKey(
         **workspace,
@@ -171,6 +172,8 @@ def full_rows(
         model="m",
         said_at=FIRST,
         created_at=BEFORE_1970,
+        superseded_at=LAST,
+        restored_at=FIRST,
     )
     yield r.NamedCollection(
         **workspace, uid=w.uid(104), owner_key=w.bob.key, name=NAME, metadata=JSON, created_at=NOW

@@ -104,7 +104,7 @@ def correct_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
 
 @routes.post(_PEER + "/conclusions/<uid>/invalidate")
 def invalidate_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
-    conclusions.delete(web.runtime(), visitor().principal, workspace_id, uid)
+    corrections.invalidate(web.runtime(), visitor().principal, workspace_id, uid)
     record("conclusion.invalidate", target=uid, workspace_id=workspace_id)
     return _back(workspace_id, peer_id, "invalidated")
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from memservice.domain.errors import SchemaVersionError
+from memservice.domain.records import Conclusion
 from memservice_sql.migrating import scripts, upgrade
 from memservice_sql.schema_version import HEAD, HISTORY
 from memservice_sql.storage import VERSION_SECONDS
@@ -78,6 +80,7 @@ def test_reading_the_version_does_not_import_alembic(tmp_path: Path) -> None:
     code = f"""
 import sys
 import time
+from datetime import UTC, datetime
 from memservice_sqlite.settings import SqliteSettings
 from memservice_sqlite.storage import open_storage
 storage = open_storage(SqliteSettings().load({{"uri": "sqlite:///{tmp_path}/memory.db"}}))
@@ -179,6 +182,48 @@ INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
         'q', NULL, '2026-01-01'),
     ('of a workspace that goes', 0, 'gone', NULL, NULL, '2026-01-01'), ('of a later workspace', 0,
         'x', 'p', 's', '2026-01-01')
+"""
+
+
+def test_superseded_conclusions_of_an_older_store_get_the_time_of_their_successors(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "memory.db").touch()
+    storage = opened(tmp_path / "memory.db")
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, "0007")
+        for statement in OLDER_CONCLUSIONS.split(";"):
+            connection.exec_driver_sql(statement)
+    storage.migrate()
+    with storage.read() as tx:
+        times = {row.uid: row.superseded_at for row in tx.rows.page(Conclusion)}
+    assert times == {
+        "replaced": datetime(2026, 1, 2, tzinfo=UTC),
+        "live": None,
+        "merged into an older one": None,
+        "taken back": None,
+        "of an erased one": None,
+    }
+    storage.close()
+
+
+_ROW = "1, 1, 1, 1, 'p', 'p', '{}', '{}', '{}', 1, '[]', 'api', '2026-01-01', 't', 'f', 'explicit'"
+OLDER_CONCLUSIONS = f"""
+INSERT INTO workspaces (key, uid, slug, v1_name, state, metadata, configuration, created_at)
+    VALUES (1, 'W', 'w', 'w', 'active', '{{}}', '{{}}', '2026-01-01');
+INSERT INTO peers (key, uid, workspace_key, slug, v1_name, kind, metadata, configuration,
+    created_at) VALUES (1, 'P', 1, 'p', 'p', 'peer', '{{}}', '{{}}', '2026-01-01');
+INSERT INTO collections (key, workspace_key, observer_key, observed_key, observer, observed,
+    explicit_count, explicit_at_last_dream, created_at)
+    VALUES (1, 1, 1, 1, 'p', 'p', 0, 0, '2026-01-01');
+INSERT INTO conclusions (workspace_key, collection_key, observer_key, observed_key, observer,
+    observed, internal, metadata, source_ids, times_derived, message_keys, reasoner, said_at,
+    content, fingerprint, level, key, uid, state, superseded_by, created_at) VALUES
+    ({_ROW}, 1, 'replaced', 'superseded', 2, '2026-01-01T00:00:00.000000Z'),
+    ({_ROW}, 2, 'live', 'live', NULL, '2026-01-02T00:00:00.000000Z'),
+    ({_ROW}, 3, 'merged into an older one', 'superseded', 2, '2026-01-03T00:00:00.000000Z'),
+    ({_ROW}, 4, 'taken back', 'superseded', NULL, '2026-01-03T00:00:00.000000Z'),
+    ({_ROW}, 5, 'of an erased one', 'superseded', 99, '2026-01-03T00:00:00.000000Z')
 """
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from memservice.domain.errors import InvalidInput, NotFound, Unauthorised
+from memservice.domain.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from memservice.domain.records import SUPERSEDED, Conclusion
 from memservice.domain.sizes import MAX_CONCLUSION
 from memservice.services import conclusions, corrections, dream_changes, messages
@@ -44,7 +44,7 @@ def test_a_correction_supersedes_and_keeps_the_sources(
         collection = tx.conclusions.collection(stored.observer_key, stored.observed_key)
     assert old is not None
     assert (old.state, old.superseded_by) == (SUPERSEDED, new.key)
-    assert old.internal["superseded"] == corrections.REASON
+    assert old.internal["superseded"] == corrections.CORRECTED
     assert collection is not None
     assert collection.explicit_count == 1
     dream_changes.restore(console.rt, ADMIN, "w", stored.uid)
@@ -63,8 +63,8 @@ def test_a_text_that_cannot_be_stored_changes_nothing(
 
 def test_only_a_live_conclusion_is_corrected(console: Console, stored: Conclusion) -> None:
     corrections.correct(console.rt, ADMIN, "w", stored.uid, "lives in Bruges")
-    for uid in (stored.uid, "unknown"):
-        with pytest.raises(NotFound):
+    for uid, error in ((stored.uid, Conflict), ("unknown", NotFound)):
+        with pytest.raises(error):
             corrections.correct(console.rt, ADMIN, "w", uid, "lives in Antwerp")
 
 

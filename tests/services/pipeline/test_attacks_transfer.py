@@ -95,6 +95,17 @@ def changed(file: list[Line], kind: str, number: int = 0, /, **values: Any) -> l
     ]
 
 
+@pytest.mark.parametrize(
+    "lapses",
+    ["never", [["2026-01-01"]], [["then", "now"]], [[1, 2]], [["2026-01-01", "2026-01-02"]], {}],
+    ids=repr,
+)
+def test_lapses_must_be_spans_of_time(file: list[Line], target: Pipeline, lapses: object) -> None:
+    hostile = changed(file, "conclusions", internal={"lapses": lapses})
+    with pytest.raises(UnreadableExport, match="lapses"):
+        importing.load(target.rt, sealed(hostile))
+
+
 def of_kind(file: list[Line], kind: str) -> list[Line]:
     return [line for line in file if line["type"] == kind]
 

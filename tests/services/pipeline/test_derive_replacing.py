@@ -12,6 +12,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion
 from memservice.pipeline.derive.replacing import MAX_REPLACED
 from memservice.services import conclusions, dream_changes
+from memservice.services.conclusions import Shown
 from memservice.services.paging import Paging
 from memservice.services.sessions import MemberConfig
 from memservice.spi.llm import CompletionRequest
@@ -73,7 +74,7 @@ def test_it_is_listed_and_can_be_undone(open_pipeline: OpenPipeline) -> None:
     pipeline = moved(open_pipeline, {"content": "alice lives in Bergen.", **UPDATE})
     old = row(pipeline, "alice lives in Oslo.")
     listed = conclusions.page(
-        pipeline.rt, PRINCIPAL, WORKSPACE, {}, Paging(1, 10, False), superseded=True
+        pipeline.rt, PRINCIPAL, WORKSPACE, {}, Paging(1, 10, False), Shown(superseded=True)
     )
     assert {(item.uid, item.state) for item in listed.items} >= {(old.uid, SUPERSEDED)}
     dream_changes.restore(pipeline.rt, PRINCIPAL, WORKSPACE, old.uid)

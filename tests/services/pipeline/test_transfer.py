@@ -306,6 +306,25 @@ def sealed(lines: list[Line]) -> list[bytes]:
     return [*data, format_line(total.end())]
 
 
+def test_an_export_of_an_older_release_is_imported(filled: Pipeline, second: Pipeline) -> None:
+    """It does not say when messages were stored, nor when conclusions were superseded: that is
+    when the successor was recorded, if it is the newer one."""
+    lines = read(exported(filled))
+    (old, new, *_) = [line for line in lines if line["type"] == "conclusions"]
+    old.update(state=r.SUPERSEDED, superseded_by=new["uid"], created_at="2026-01-01T00:00:00Z")
+    new.update(superseded_by=None, created_at="2026-01-02T00:00:00Z")
+    for line in lines:
+        for field in ("superseded_at", "restored_at", "stored_at"):
+            line.pop(field, None)
+    importing.load(second.rt, iter(sealed(lines)))
+    with second.rt.storage.read() as tx:
+        row = tx.rows.get(r.Conclusion, equals(uid=old["uid"]))
+        stored = tx.rows.page(r.Message)
+    assert row is not None
+    assert (row.state, row.superseded_at) == (r.SUPERSEDED, datetime(2026, 1, 2, tzinfo=UTC))
+    assert {message.stored_at for message in stored} == {None}
+
+
 def vectors_of(pipeline: Pipeline, kind: str = "conclusion") -> list[Line]:
     return [
         line

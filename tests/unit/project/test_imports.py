@@ -465,7 +465,11 @@ def test_the_check_of_locations_detects_violations() -> None:
 
 
 MAX_PARAMETERS = 7
-LONGER = {"enqueue": "one task's fields", "of_steps": "an event's fields, by keyword only"}
+LONGER = {
+    "enqueue": "one task's fields",
+    "of_steps": "an event's fields, by keyword only",
+    "query": "the fields of one request",
+}
 
 
 def test_services_take_few_parameters(root: Path) -> None:

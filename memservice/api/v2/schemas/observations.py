@@ -49,9 +49,12 @@ class ObservationGet(Listing):
 
 
 class ObservationQuery(conclusions.ConclusionQuery):
+    class Meta(BaseSchema.Meta):
+        exclude = ("as_of",)
+
     @post_load
     def _read_global(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        return {**data, "filters": _without_global(data["filters"])}
+        return {**data, "filters": _without_global(data["filters"]), "as_of": None}
 
 
 class ObservationCreate(conclusions.ConclusionCreate):

@@ -53,7 +53,7 @@ class Representation(BaseSchema):
 
 class PeerRepresentationGet(LegacySchema, peers.PeerRepresentationGet):
     ALIASES: ClassVar[dict[str, str]] = NEWEST_WORDS
-    DEFAULTS: ClassVar[dict[str, Any]] = {"filters": None, "scope": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"filters": None, "scope": None, "as_of": None}
 
     include_most_frequent = Boolean(
         data_key="include_most_derived", allow_none=True, load_default=None
@@ -63,7 +63,7 @@ class PeerRepresentationGet(LegacySchema, peers.PeerRepresentationGet):
     )
 
     class Meta(LegacySchema.Meta):
-        exclude = ("filters", "scope")
+        exclude = ("filters", "scope", "as_of")
 
 
 class RepresentationResponse(BaseSchema):
@@ -77,6 +77,7 @@ class RepresentationResponse(BaseSchema):
 
 class PeerContextQuery(LegacySchema, queries.PeerContextQuery):
     ALIASES: ClassVar[dict[str, str]] = NEWEST_WORDS
+    DEFAULTS: ClassVar[dict[str, Any]] = {"as_of": None}
 
     include_most_frequent = Boolean(data_key="include_most_derived", load_default=True)
     max_conclusions = Integer(
@@ -85,6 +86,9 @@ class PeerContextQuery(LegacySchema, queries.PeerContextQuery):
         load_default=MAX_CONCLUSIONS,
         validate=Range(1, 100),
     )
+
+    class Meta(LegacySchema.Meta):
+        exclude = ("as_of",)
 
 
 class PeerContext(BaseSchema):
@@ -96,7 +100,7 @@ class PeerContext(BaseSchema):
 
 class SessionContextQuery(LegacySchema, queries.SessionContextQuery):
     ALIASES: ClassVar[dict[str, str]] = {**NEWEST_WORDS, "last_message": "search_query"}
-    DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "sessions": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "sessions": None, "as_of": None}
 
     search_query = String(
         data_key="last_message", allow_none=True, load_default=None, validate=Length(max=MAX_QUERY)
@@ -110,7 +114,7 @@ class SessionContextQuery(LegacySchema, queries.SessionContextQuery):
     )
 
     class Meta(LegacySchema.Meta):
-        exclude = ("scope", "sessions")
+        exclude = ("scope", "sessions", "as_of")
 
 
 class SessionContext(BaseSchema):
@@ -132,10 +136,15 @@ class EarlySessionContext(BaseSchema):
 class DialecticOptions(LegacySchema, chat.DialecticOptions):
     """The first clients send `queries`: one text, or several for one answer."""
 
-    DEFAULTS: ClassVar[dict[str, Any]] = {"scope": None, "filters": None, "response_format": None}
+    DEFAULTS: ClassVar[dict[str, Any]] = {
+        "scope": None,
+        "filters": None,
+        "response_format": None,
+        "as_of": None,
+    }
 
     class Meta(LegacySchema.Meta):
-        exclude = ("scope", "filters", "response_format", "include_evidence")
+        exclude = ("scope", "filters", "response_format", "include_evidence", "as_of")
 
     @pre_load
     def _read_queries(self, data: Any, **kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ from memservice.api.fields import (
     String,
 )
 from memservice.api.schema import BaseSchema
+from memservice.api.v3.schemas.queries import AsOf
 from memservice.api.validators import Length, OneOf
 from memservice.domain.records import LEVELS
 from memservice.domain.sizes import MAX_QUERY
@@ -20,7 +21,7 @@ from memservice.domain.sizes import MAX_QUERY
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")
 
 
-class WorkspaceChatOptions(BaseSchema):
+class WorkspaceChatOptions(AsOf):
     session_id = Name(allow_none=True, load_default=None)
     scope = OneOrMore(100, allow_none=True, load_default=None)
     query = String(required=True, validate=Length(1, MAX_QUERY))

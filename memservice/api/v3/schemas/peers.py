@@ -17,6 +17,7 @@ from memservice.api.fields import (
     String,
 )
 from memservice.api.schema import AliasedSchema, BaseSchema, NewName
+from memservice.api.v3.schemas.queries import AsOf
 from memservice.api.validators import Length, Range
 from memservice.domain.sizes import MAX_CARD_LINE, MAX_QUERY
 
@@ -51,7 +52,7 @@ class PeerCardResponse(BaseSchema):
     peer_card = List(String(), allow_none=True)
 
 
-class PeerRepresentationGet(BaseSchema):
+class PeerRepresentationGet(AsOf):
     session_id = Name(allow_none=True, load_default=None)
     filters = JsonObject(allow_none=True, load_default=None)
     scope = OneOrMore(100, allow_none=True, load_default=None)

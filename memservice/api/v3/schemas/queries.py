@@ -12,6 +12,19 @@ _PAGE_MAX = INT_MAX // 100
 """Maximum page number: beyond it, the offset of a page's first row would not fit into 64 bits."""
 
 
+class AsOf(BaseSchema):
+    """A read of what was known at a time."""
+
+    as_of = String(
+        allow_none=True,
+        load_default=None,
+        metadata={
+            "description": "Only what was known at this time: ISO 8601 with a zone, or a date, "
+            "which means its end in UTC"
+        },
+    )
+
+
 class PageQuery(BaseSchema):
     reverse = Boolean(load_default=False)
     page = Integer(load_default=1, validate=Range(1, _PAGE_MAX))
@@ -54,7 +67,7 @@ class CloneQuery(BaseSchema):
     message_id = Name(allow_none=True, load_default=None)
 
 
-class ConclusionsQuery(PageQuery):
+class ConclusionsQuery(PageQuery, AsOf):
     include = String(
         allow_none=True,
         load_default=None,
@@ -87,12 +100,12 @@ class _Selection(BaseSchema):
     max_conclusions = Integer(allow_none=True, load_default=None, validate=Range(1, 100))
 
 
-class PeerContextQuery(_Selection):
+class PeerContextQuery(_Selection, AsOf):
     target = Name(allow_none=True, load_default=None)
     include_most_frequent = Boolean(load_default=True)
 
 
-class SessionContextQuery(_Selection):
+class SessionContextQuery(_Selection, AsOf):
     tokens = Integer(
         allow_none=True,
         load_default=None,
