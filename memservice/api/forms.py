@@ -1,4 +1,4 @@
-"""Parsing of form requests: files, and texts beside them."""
+"""Parsing of form requests: files and text fields."""
 
 from __future__ import annotations
 

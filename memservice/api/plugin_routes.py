@@ -1,4 +1,4 @@
-"""Routes of plugins: served beside the API, and authenticated before any code of a plugin runs."""
+"""Routes of plugins: served next to the API, and authenticated before any code of a plugin runs."""
 
 from __future__ import annotations
 

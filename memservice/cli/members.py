@@ -97,11 +97,11 @@ def _print(state: State, make: Callable[[Runtime], NewLink]) -> None:
     links.require_enabled(state.settings)
     with prepared(state) as rt:
         try:
-            made = make(rt)
+            new_link = make(rt)
         except InvalidInput as error:
             raise click.UsageError(str(error)) from None
-    click.echo(f"works once, until {wire_seconds(made.link.expires_at)}", err=True)
-    click.echo(made.url(state.settings))
+    click.echo(f"works once, until {wire_seconds(new_link.link.expires_at)}", err=True)
+    click.echo(new_link.url(state.settings))
 
 
 def _all(rt: Runtime) -> Iterator[ConsoleMember]:

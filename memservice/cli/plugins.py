@@ -71,11 +71,11 @@ def check(state: State, name: str, scratch: str | None, kind: str | None, costly
     sys.exit(int(not all(outcomes)))
 
 
-def _unknown(state: State, name: str, known: list[str]) -> str:
+def _unknown(state: State, name: str, names: list[str]) -> str:
     for failure in state.plugins.failures:
         if name in (failure.provider, failure.origin.name):
             return f"{name} cannot be used: {failure.reason}"
-    near = get_close_matches(name, known, n=2)
-    return f"no plugin offers {name!r}; known: {', '.join(known)}" + (
+    near = get_close_matches(name, names, n=2)
+    return f"no plugin offers {name!r}; known: {', '.join(names)}" + (
         f"; did you mean {' or '.join(near)}?" if near else ""
     )

@@ -137,11 +137,11 @@ def _first_link(runtime: Runtime, server: Server) -> list[str]:
     settings = replace(runtime.settings, server=server)
     if not (settings.auth.use_auth and settings.console.enabled):
         return []
-    made = links.first_set_up(runtime, OPERATOR)
-    if made is None:
+    new_link = links.first_set_up(runtime, OPERATOR)
+    if new_link is None:
         return []
     return [
-        f"console     {made.url(settings)}",
+        f"console     {new_link.url(settings)}",
         "            (makes the first owner of the console: once, and within an hour)",
     ]
 

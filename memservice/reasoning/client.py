@@ -32,8 +32,8 @@ from memservice.spi.reasoner import Origin, Spent
 
 MAX_REQUESTED_PAUSE = 60.0
 """Seconds. If a provider requests a longer pause, the call fails instead of waiting."""
-HELD_CHARS = 160
-"""Characters (some 40 tokens) of a stream that are held back while tools are offered: text before a
+BUFFERED_CHARS = 160
+"""Characters (some 40 tokens) of a stream that are buffered while tools are offered: text before a
 call is not part of the answer."""
 CUT_OFF = ("length", "max_tokens", "MAX_TOKENS")
 """Finish reasons of answers that were cut at their maximum length."""
@@ -119,8 +119,8 @@ class ModelClient:
         """Pieces of an answer as they come, then the whole `Completion`. Once a piece was passed on
         there is no further try.
 
-        Neither reasoning nor calls are among the pieces. With tools the first `HELD_CHARS` are held
-        back, and dropped if calls follow.
+        Neither reasoning nor calls are among the pieces. With tools the first
+        `BUFFERED_CHARS` are buffered, and dropped if calls follow.
         """
         tries = _RetryPlan(self._models, self._first, self._fallback)
         while True:
@@ -276,7 +276,7 @@ class _StreamReader:
         if not self._holds:
             return text
         self._buffer += text
-        if len(self._buffer) < HELD_CHARS or may_begin_call(self._buffer):
+        if len(self._buffer) < BUFFERED_CHARS or may_begin_call(self._buffer):
             return ""
         self._holds = False
         return self._released()

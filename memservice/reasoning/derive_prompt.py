@@ -29,9 +29,9 @@ HISTORY_MESSAGE_TOKENS = 300
 """Tokens of each of them."""
 SUMMARY_TOKENS = 400
 CARD_TOKENS = 400
-HELD_TOKENS = 600
-MAX_HELD = 10
-HELD_CHARS = 400
+CONCLUSION_TOKENS = 600
+MAX_CONCLUSIONS = 10
+MAX_CONCLUSION_CHARS = 400
 """Characters of each stored conclusion."""
 
 
@@ -51,7 +51,11 @@ class DerivePrompt:
 def bounded(request: DeriveRequest) -> DeriveRequest:
     """The request with no more context than a prompt may have."""
     context = request.context
-    conclusions = _whole(context.held[:MAX_HELD], HELD_TOKENS, lambda item: _held_line("c10", item))
+    conclusions = _whole(
+        context.held[:MAX_CONCLUSIONS],
+        CONCLUSION_TOKENS,
+        lambda item: _conclusion_line("c10", item),
+    )
     return replace(
         request,
         messages=_bounded_history(request),
@@ -196,7 +200,7 @@ def user_text(request: DeriveRequest, messages: Sequence[Utterance], context: De
 
 def _context(context: DeriveContext) -> str:
     """The sections in front of the conversation, each with a blank line behind it."""
-    conclusions = [_held_line(mark, item) for mark, item in held_ids(context).items()]
+    conclusions = [_conclusion_line(mark, item) for mark, item in held_ids(context).items()]
     summary = [f"    {text_of(context.summary, len(context.summary))}"] if context.summary else []
     sections = (
         (prompt.SUMMARY, summary),
@@ -210,9 +214,9 @@ def _card_line(line: str) -> str:
     return f"- {' '.join(line.split())}"
 
 
-def _held_line(mark: str, item: Known) -> str:
+def _conclusion_line(mark: str, item: Known) -> str:
     level = "" if item.level == "explicit" else f" ({item.level})"
-    return f"[{mark}] {item.said_at:%Y-%m-%d}{level}: {text_of(item.content, HELD_CHARS)}"
+    return f"[{mark}] {item.said_at:%Y-%m-%d}{level}: {text_of(item.content, MAX_CONCLUSION_CHARS)}"
 
 
 def _fitting(request: DeriveRequest, maximum: int) -> list[Utterance]:

@@ -211,7 +211,7 @@ def page(
     filters: object,
     paging: Paging,
 ) -> Page[Message]:
-    """Messages in the order of storage, whatever their `created_at`."""
+    """Messages in the order of storage, regardless of their `created_at`."""
     policy.require(
         principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
     )

@@ -24,7 +24,7 @@ def require_name(name: str, argument: Argument) -> str:
 
 
 def require_length(text: str, maximum: int, argument: Argument) -> None:
-    """A text of at most so many characters."""
+    """A text with at most this number of characters."""
     if len(text) > maximum:
         raise InvalidInput(
             Problem(argument, f"String should have at most {maximum} characters", "string_too_long")

@@ -329,7 +329,7 @@ def redeliver(rt: Runtime, principal: Principal, workspace_id: str, uid: str) ->
     endpoint; success ends the pause.
 
     A pending delivery becomes due; a dead letter gets all its tries again. Only a delivered event
-    is queued anew.
+    is queued again.
     """
     policy.require(principal, workspace_id, needs=Permission.MANAGE_WEBHOOKS)
 

@@ -49,7 +49,7 @@ class Pool:
         self._work = work
         self._once = once
         self._parent = os.getppid() if with_parent else None
-        self._told = 0
+        self._stop_signals = 0
         self._children: list[_Child] = []
         self._pause = RestartPause()
         self._due = 0.0
@@ -61,26 +61,26 @@ class Pool:
         """Returns the exit status: 0 after draining, 1 where the work cannot even begin, 143 after
         a second signal; with `once`, that of the child that fared worst."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._heard)
-        told = 0
+            signal.signal(number, self._on_signal)
+        sent_signals = 0
         left = self._number
-        while self._children or (left and not self._told and not self._status):
-            if left and not self._told and time.monotonic() >= self._due:
+        while self._children or (left and not self._stop_signals and not self._status):
+            if left and not self._stop_signals and time.monotonic() >= self._due:
                 self._children.append(_Child(self._fork(), time.monotonic()))
                 left -= 1
             left += self._reap()
-            if self._parent is not None and os.getppid() != self._parent and not self._told:
-                self._told = 1
-            if self._status and not self._told:
-                self._told = 1
-            if self._told > told:
-                told = self._told
+            if self._parent is not None and os.getppid() != self._parent and not self._stop_signals:
+                self._stop_signals = 1
+            if self._status and not self._stop_signals:
+                self._stop_signals = 1
+            if self._stop_signals > sent_signals:
+                sent_signals = self._stop_signals
                 self._signal(signal.SIGTERM)
             time.sleep(LOOK_SECONDS)
-        return self._status or (128 + signal.SIGTERM if self._told > 1 else self._worst)
+        return self._status or (128 + signal.SIGTERM if self._stop_signals > 1 else self._worst)
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
-        self._told += 1
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._stop_signals += 1
 
     def _signal(self, number: signal.Signals) -> None:
         for child in self._children:
@@ -100,7 +100,7 @@ class Pool:
                 self._status = 1
             elif self._once and status >= 0:
                 self._worst = max(self._worst, status)
-            elif not self._told:
+            elif not self._stop_signals:
                 now = time.monotonic()
                 pause = self._pause.after(now - child.started)
                 self._due = now + pause
@@ -128,7 +128,7 @@ class Pool:
     def _in_child(self, blocked: set[signal.Signals]) -> int:
         stop = threading.Event()
 
-        def heard(number: int, frame: FrameType | None) -> None:
+        def on_signal(number: int, frame: FrameType | None) -> None:
             if stop.is_set():
                 os._exit(128 + number)
             stop.set()
@@ -136,7 +136,7 @@ class Pool:
         try:
             os.setpgrp()  # a Ctrl-C in the terminal is for the pool, which passes it on
             for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, heard)
+                signal.signal(number, on_signal)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
             when_parent_ends(lambda: _drain(stop))
             self._work(stop)

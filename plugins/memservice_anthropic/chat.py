@@ -268,14 +268,14 @@ class _Reading(StreamReader):
         )
 
 
-def _input(who: str, given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _input(provider: str, arguments: Any) -> dict[str, Any]:
+    if not isinstance(arguments, dict):
         raise ModelFailure(
-            f"{who}: the model called a tool with arguments that are no JSON object",
+            f"{provider}: the model called a tool with arguments that are no JSON object",
             retryable=True,
             fault="content",
         )
-    return given
+    return arguments
 
 
 def _thinking(request: CompletionRequest, turns: Sequence[Turn]) -> dict[str, Any] | None:
@@ -295,16 +295,16 @@ def _effort_for(budget: int) -> str:
     return next((effort for limit, effort in _BUDGET_EFFORTS if budget < limit), "high")
 
 
-def _choice(wanted: str | None, turns: Sequence[Turn]) -> dict[str, Any] | None:
+def _choice(name: str | None, turns: Sequence[Turn]) -> dict[str, Any] | None:
     """Another choice than in the round before would empty the cache of the conversation. So `auto`
     is never sent, being the default, and `none` only as long as there are no results: after them
     the model is told in words, and calls that it makes in spite of that are not done."""
     has_results = any(turn.role == "tool" for turn in turns)
-    if wanted in (None, "auto") or (wanted == "none" and has_results):
+    if name in (None, "auto") or (name == "none" and has_results):
         return None
-    if wanted in ("auto", "none", "any", "required"):
-        return {"type": "any" if wanted == "required" else wanted}
-    return {"type": "tool", "name": wanted}
+    if name in ("auto", "none", "any", "required"):
+        return {"type": "any" if name == "required" else name}
+    return {"type": "tool", "name": name}
 
 
 def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:

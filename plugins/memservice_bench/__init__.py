@@ -1,4 +1,4 @@
-"""`memservice bench`: how well a server answers questions about conversations, over HTTP."""
+"""`memservice bench`: measures how well a server answers questions about conversations."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class _Maker:
 
 
 def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple[Scene, str, int]]:
-    """Give every scene to one speaker, often to a second one with another value, and ask about
+    """Assign each scene to one speaker, often to a second one with another value, and ask about
     both."""
     rng = maker.rng
     statements: list[tuple[Scene, str, int]] = []
@@ -220,7 +220,7 @@ def _lay_out(
 def _dated(
     maker: _Maker, statements: Sequence[tuple[Scene, str, int]], turn_of: dict[int, Turn]
 ) -> list[Question]:
-    """Questions that name the day: all facts that the speaker stated on it are evidence."""
+    """Questions that name a day. All facts that the speaker stated on that day are evidence."""
     questions: list[Question] = []
     for _, owner, number in maker.rng.sample(list(statements), k=min(6, len(statements))):
         day = turn_of[number].at
@@ -285,7 +285,7 @@ def _unanswerable(
     statements: Sequence[tuple[Scene, str, int]],
     seed: str,
 ) -> tuple[Question, ...]:
-    """Questions about speakers who never said anything of the kind: up to ten."""
+    """Up to ten questions about speakers who stated no such fact."""
     stated = {(scene.label, owner) for scene, owner, _ in statements}
     open_ = [
         Question(scene.near[0].format(n=speaker), frozenset(), "unknown", "", speaker)
@@ -298,8 +298,8 @@ def _unanswerable(
 
 
 def conversations(seed: int = 1, count: int = 12, idle: int = 120) -> list[Conversation]:
-    """`count` conversations: every fourth one in German, Spanish, Japanese or Chinese by turns, the
-    others in English."""
+    """`count` conversations: every fourth one in German, Spanish, Japanese or Chinese in turn,
+    the others in English."""
     abroad = sorted(ABROAD)
     return [
         conversation(seed, n, abroad[n // 4 % len(abroad)] if n % 4 == 3 else "en", idle)

@@ -1,4 +1,4 @@
-"""The few calls of the `/v3` API that a benchmark makes, of any server that speaks it."""
+"""The calls of the `/v3` API that a benchmark needs. They work with any server of this API."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ IDLE_POLL_SECONDS = 0.5
 
 
 class BenchError(Exception):
-    """The run cannot go on. The text says what to do."""
+    """The run cannot continue. The text states the cause and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a chat request returned."""
+    """The answer to a chat request."""
 
     content: str | None
     seconds: float
     notice: str | None = None
-    """Of the header `X-Memservice-Notice`: why a simpler answer was given."""
+    """The header `X-Memservice-Notice`: the reason for a simpler answer."""
 
 
 class Client:
@@ -54,7 +54,7 @@ class Client:
         return response
 
     def message_count(self, workspace: str) -> int:
-        """Messages of a workspace, which is created if need be."""
+        """Number of messages in a workspace, which is created if it does not exist."""
         self._call("POST", "/v3/workspaces", {"id": workspace})
         sessions = self._call("POST", f"/v3/workspaces/{workspace}/sessions/list", {}).json()
         return sum(
@@ -64,7 +64,7 @@ class Client:
             for session in sessions["items"]
         )
 
-    def ingest(self, workspace: str, talk: Conversation, peers: dict[str, str]) -> None:
+    def ingest(self, workspace: str, conversation: Conversation, peers: dict[str, str]) -> None:
         """Store a conversation with its original times, in order."""
         for speaker, peer in peers.items():
             self._call(
@@ -72,7 +72,7 @@ class Client:
                 f"/v3/workspaces/{workspace}/peers",
                 {"id": peer, "metadata": {"name": speaker}},
             )
-        for session, turns in groupby(talk.turns, key=lambda turn: turn.session):
+        for session, turns in groupby(conversation.turns, key=lambda turn: turn.session):
             self._store(workspace, f"session-{session}", list(turns), peers)
 
     def _store(
@@ -95,7 +95,7 @@ class Client:
             )
 
     def pending(self, workspace: str) -> int:
-        """Background work that is not finished."""
+        """Number of work units that are not finished."""
         status = self._call("GET", f"/v3/workspaces/{workspace}/queue/status").json()
         return int(status["pending_work_units"]) + int(status["in_progress_work_units"])
 

@@ -67,11 +67,11 @@ def bench() -> None:
 @click.option("--model-url", help="Base URL of the model's provider, OpenAI-compatible.")
 @click.option("--model-key", envvar="MEMSERVICE_BENCH_MODEL_KEY", help="Key for the provider.")
 @click.option("--replay", is_flag=True, help="Use recorded model answers only.")
-@click.option("--judge-model", help="Model that grades answers; use another one than answers.")
+@click.option("--judge-model", help="Model that grades the answers; not the one that gives them.")
 @click.option("--judge-url", help="Base URL of its provider.")
 @click.option("--judge-key", envvar="MEMSERVICE_BENCH_JUDGE_KEY", help="Key for its provider.")
 @click.option(
-    "--max-tokens", type=click.IntRange(1), help="Stop after so many tokens of the model."
+    "--max-tokens", type=click.IntRange(1), help="Stop after this number of model tokens."
 )
 @click.option(
     "--estimate", "only_estimate", is_flag=True, help="Print the size of the run and stop."
@@ -102,7 +102,9 @@ def run(
     FOLDER keeps the run. The same command continues a run that was interrupted.
     """
     if base_url and ablation != "none":
-        raise click.UsageError("--ablation changes a scratch instance: leave --base-url out")
+        raise click.UsageError(
+            "--ablation changes a scratch instance, so it cannot be used with --base-url"
+        )
     options = Options(set_name, model, level, repeat, ablation, limit, max_tokens)
     judge = _judge(judge_model, judge_url, judge_key)
     try:
@@ -146,7 +148,7 @@ def _carry_out(
 @click.argument("first", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("second", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def compare(first: Path, second: Path) -> None:
-    """Show how much better the run in SECOND is than that in FIRST, in percentage points."""
+    """Show the difference of the run in SECOND to that in FIRST, in percentage points."""
     click.echo(comparison(read_results(first), read_results(second)))
 
 
@@ -166,7 +168,7 @@ def check_judge(judge_model: str, judge_url: str, judge_key: str | None) -> None
 
 def _judge(model: str | None, url: str | None, key: str | None) -> Judge | None:
     if bool(model) != bool(url):
-        raise click.UsageError("--judge-model and --judge-url belong together")
+        raise click.UsageError("--judge-model and --judge-url must be set together")
     return Judge(Upstream(url, key), model) if model and url else None
 
 

@@ -1,4 +1,4 @@
-"""What every question set becomes: turns in sessions, and questions whose evidence is known."""
+"""The common form of all question sets: turns in sessions, and questions with their evidence."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, and the keys of all turns that its answer rests on."""
+    """A question, and the keys of all turns that its answer is based on."""
 
     text: str
     evidence: frozenset[int]
     """Empty only for a question that nothing in the conversation answers."""
     category: str
     answer: str = ""
-    """The gold answer; empty if the source has none. Of several values, one a line."""
+    """The gold answer; empty if the source has none. Several values are on one line each."""
     asker: str = ""
     """The speaker that the question is about, if the source says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that a speaker states about itself: what a deriver should conclude."""
+    """A statement of a speaker about itself, which a deriver should conclude."""
 
     key: int
     """Of the turn that states it."""
     about: str
     value: str
-    """A word or phrase that a conclusion holding the fact contains."""
+    """A word or phrase by which a conclusion with this fact is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Conversation:
     kind: str = "people"
     """`people`: talking to each other in short messages; `assistant`: a user and an assistant."""
     skipped: int = 0
-    """Questions of the source that have no evidence in it, and so cannot be scored."""
+    """Number of questions of the source without evidence, which cannot be scored."""
     unanswerable: tuple[Question, ...] = ()
-    """Questions that nothing in the conversation answers: the right answer says so."""
+    """Questions that the conversation does not answer. The right answer states this."""
     facts: tuple[Fact, ...] = ()

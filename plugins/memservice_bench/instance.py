@@ -1,5 +1,5 @@
-"""A scratch instance: `memservice serve` under the present settings, with a store and a model of
-its own."""
+"""A scratch instance: `memservice serve` with the current settings, but another store and
+model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _LISTENING = re.compile(r"http://127\.0\.0\.1:\d+")
 
 @contextmanager
 def served(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
-    """The base URL of a server whose store and log are in `folder`. It stops with the block."""
+    """The base URL of a server whose store and log are in `folder`. It stops at the end of the
+    block."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "serve.log"
     environment = os.environ | {

@@ -15,7 +15,7 @@ from memservice_bench.model_proxy import Upstream
 
 VOTES = 3
 RELIABLE = 0.95
-"""A judge that agrees with fewer of the built-in verdicts is reported as unreliable."""
+"""A judge that agrees with a smaller share of the built-in verdicts is unreliable."""
 RUBRIC_VERSION = 1
 RUBRIC = (
     "You compare an answer with the correct answer to a question about a conversation. Reply with "

@@ -1,5 +1,5 @@
-"""How good a ranking is: recall, reciprocal rank, nDCG, and how much evidence a context of so many
-tokens holds."""
+"""The quality of a ranking: recall, reciprocal rank, nDCG, and the share of the evidence in a
+context with a budget of tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def recall_at(ranking: Sequence[int], evidence: Collection[int], k: int) -> floa
 
 
 def reciprocal_rank(ranking: Sequence[int], evidence: Collection[int]) -> float:
-    """1 / rank of the first piece of evidence; 0 when there is none."""
+    """1 / rank of the first piece of evidence; 0 if there is none."""
     relevant = set(evidence)
     return next((1.0 / rank for rank, key in enumerate(ranking, 1) if key in relevant), 0.0)
 
@@ -35,13 +35,13 @@ def ndcg_at(ranking: Sequence[int], evidence: Collection[int], k: int = 10) -> f
 def within(ranking: Sequence[int], sizes: Mapping[int, int], budget: int) -> list[int]:
     """The head of the ranking that fits into `budget` tokens, best first; it ends at the first item
     that does not fit."""
-    taken: list[int] = []
+    fitting: list[int] = []
     for key in ranking:
         budget -= sizes[key]
         if budget < 0:
             break
-        taken.append(key)
-    return taken
+        fitting.append(key)
+    return fitting
 
 
 def coverage(
@@ -70,14 +70,14 @@ def figure(values: Sequence[float], seed: int = 0, rounds: int = 1000) -> Figure
     if not values:
         raise ValueError("a figure needs at least one question")
     data = np.asarray(values, dtype=np.float64)
-    drawn = np.random.default_rng(seed).integers(0, len(data), size=(rounds, len(data)))
-    low, high = np.percentile(data[drawn].mean(axis=1), (2.5, 97.5))
+    samples = np.random.default_rng(seed).integers(0, len(data), size=(rounds, len(data)))
+    low, high = np.percentile(data[samples].mean(axis=1), (2.5, 97.5))
     return Figure(100 * float(data.mean()), 100 * float(low), 100 * float(high), len(data))
 
 
 def difference(first: Sequence[float], second: Sequence[float], seed: int = 0) -> Figure:
-    """How much better `second` is than `first` on the same questions, in order: the paired
-    difference with its interval."""
+    """The paired difference `second` - `first` with its interval. Both have values of the same
+    questions, in the same order."""
     if len(first) != len(second):
         raise ValueError("paired values must be of the same questions")
     return figure([b - a for a, b in zip(first, second, strict=True)], seed)
@@ -94,4 +94,4 @@ MEASURES: dict[str, Measure] = {
     "cov@2k": lambda ranking, evidence, sizes: coverage(ranking, evidence, sizes, 2000),
     "cov@4k": lambda ranking, evidence, sizes: coverage(ranking, evidence, sizes, 4000),
 }
-"""By the name under which it is reported; `sizes` are the tokens of each turn."""
+"""Name in reports → measure. `sizes` has the tokens of each turn."""

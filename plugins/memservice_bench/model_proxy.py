@@ -1,8 +1,8 @@
 """A language-model server on loopback between memservice and the provider.
 
-It sees every request, so a run can grade *what the model was shown*. It answers from recordings
-where a request was made before, forwards the others, or, without a provider, answers by a script
-that does nothing clever: no tool calls, empty lists for JSON, `READY` for text.
+It records every request, so that a run can grade the input of the model. It answers repeated
+requests from recordings and forwards the others. Without a provider it gives fixed answers: no tool
+calls, empty lists for JSON, `READY` for text.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Call:
     """One request of the server to its model."""
 
     shown: str
-    """Every text of the request, white space folded."""
+    """All texts of the request, with white space collapsed."""
     tokens: int
-    """Tokens that the provider counted, in and out; 0 if it counts none."""
+    """Input and output tokens by the provider's count; 0 if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ModelProxy:
                 self.wfile.write(reply.body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Prompts and paths stay out of the terminal."""
+                """Write nothing: prompts and paths must not reach the terminal."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

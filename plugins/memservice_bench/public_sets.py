@@ -1,5 +1,4 @@
-"""Loaders for public question sets that users fetch themselves; none of them is part of this
-repository."""
+"""Loaders for public question sets, which users download themselves."""
 
 from __future__ import annotations
 
@@ -22,18 +21,19 @@ _DIALOGUE_ID = re.compile(r"D:?\s*(\d+)\s*:\s*0*(\d+)")
 
 
 def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
-    talk = sample["conversation"]
+    conversation = sample["conversation"]
     turns: list[Turn] = []
     keys: dict[tuple[int, int], int] = {}
     names = sorted(
-        (n for n in talk if re.fullmatch(r"session_\d+", n)), key=lambda n: int(n.split("_")[1])
+        (n for n in conversation if re.fullmatch(r"session_\d+", n)),
+        key=lambda n: int(n.split("_")[1]),
     )
     for name in names:
         session = int(name.split("_")[1])
         began = datetime.strptime(
-            talk[f"{name}_date_time"].strip(), "%I:%M %p on %d %B, %Y"
+            conversation[f"{name}_date_time"].strip(), "%I:%M %p on %d %B, %Y"
         ).replace(tzinfo=UTC)
-        for seq, message in enumerate(talk[name], 1):
+        for seq, message in enumerate(conversation[name], 1):
             key = len(turns) + 1
             if position := _DIALOGUE_ID.search(message["dia_id"]):
                 keys[int(position[1]), int(position[2])] = key
@@ -60,7 +60,7 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
             questions.append(Question(str(item["question"]), evidence, category, answer))
         else:
             skipped += 1
-    speakers = (str(talk["speaker_a"]), str(talk["speaker_b"]))
+    speakers = (str(conversation["speaker_a"]), str(conversation["speaker_b"]))
     return Conversation(
         str(sample.get("sample_id", number)),
         speakers,
@@ -71,7 +71,7 @@ def _locomo_conversation(number: int, sample: dict[str, Any]) -> Conversation:
 
 
 def load_locomo(path: Path) -> list[Conversation]:
-    """LoCoMo's json: a list of samples, each with `conversation` and `qa`."""
+    """Load the JSON file of LoCoMo: a list of samples, each with `conversation` and `qa`."""
     return [
         _locomo_conversation(number, sample)
         for number, sample in enumerate(json.loads(path.read_text("utf-8")), 1)
@@ -82,7 +82,7 @@ _INDEX_TAIL = re.compile(r"\s*->->\s*[\d,\s]+$")
 
 
 def _numbers(value: Any) -> set[int]:
-    """All message ids in a nest of lists and mappings."""
+    """All message ids in nested lists and mappings."""
     if isinstance(value, dict):
         return set().union(*map(_numbers, value.values())) if value else set()
     if isinstance(value, list):
@@ -143,8 +143,8 @@ def _beam_conversation(folder: Path) -> Conversation:
 
 
 def load_beam(path: Path) -> list[Conversation]:
-    """BEAM's folders: `path/<number>/chat.json` beside `probing_questions/probing_questions.json`,
-    for chats of one size up to 1M."""
+    """Load the folders of BEAM, for chats of one size up to 1M: `path/<number>/chat.json` and
+    `path/<number>/probing_questions/probing_questions.json`."""
     folders = [folder for folder in path.iterdir() if (folder / "chat.json").is_file()]
     if not folders:
         raise ValueError(f"{path}: no folder with a chat.json in it")
@@ -164,11 +164,11 @@ def _longmemeval_conversation(entry: dict[str, Any]) -> Conversation:
         entry["haystack_sessions"],
         strict=True,
     )
-    for session, (name, date, talk) in enumerate(sessions, 1):
+    for session, (name, date, conversation) in enumerate(sessions, 1):
         began = datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(
             tzinfo=UTC
         )
-        for seq, message in enumerate(talk, 1):
+        for seq, message in enumerate(conversation, 1):
             key = len(turns) + 1
             at = began + timedelta(seconds=30 * seq)
             turns.append(Turn(key, session, seq, message["role"], at, message["content"]))
@@ -196,5 +196,5 @@ def _longmemeval_conversation(entry: dict[str, Any]) -> Conversation:
 
 
 def load_longmemeval(path: Path) -> list[Conversation]:
-    """LongMemEval's json: a list of questions, each with its own history."""
+    """Load a JSON file of LongMemEval: a list of questions, each with its own history."""
     return [_longmemeval_conversation(entry) for entry in json.loads(path.read_text("utf-8"))]

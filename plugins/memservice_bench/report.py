@@ -25,15 +25,15 @@ answered (right for the category `unknown` only), judged correct."""
 
 
 def grouped_figure(values: Sequence[tuple[str, float]]) -> Figure:
-    """The mean with a 95 % interval, in percent. Whole conversations are drawn, since questions
-    about one conversation fail together."""
+    """The mean with a 95 % interval, in percent. The bootstrap draws whole conversations, since
+    questions about one conversation fail together."""
     groups: dict[str, list[float]] = defaultdict(list)
     for conversation, value in values:
         groups[conversation].append(value)
     sums = np.array([sum(group) for group in groups.values()])
     sizes = np.array([len(group) for group in groups.values()])
-    drawn = np.random.default_rng(0).integers(0, len(groups), size=(ROUNDS, len(groups)))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    samples = np.random.default_rng(0).integers(0, len(groups), size=(ROUNDS, len(groups)))
+    means = sums[samples].sum(axis=1) / sizes[samples].sum(axis=1)
     low, high = np.percentile(means, (2.5, 97.5))
     mean = float(sums.sum() / sizes.sum())
     return Figure(100 * mean, 100 * float(low), 100 * float(high), int(sizes.sum()))
@@ -56,14 +56,14 @@ def table(results: Iterable[Result]) -> str:
 
 
 def facts_line(facts: Mapping[str, tuple[float, int]]) -> str:
-    """The share of the gold facts that were derived."""
+    """A line with the share of gold facts that were derived."""
     figure = grouped_figure([(name, recall) for name, (recall, _) in facts.items()])
     conclusions = sum(count for _, count in facts.values())
     return f"facts derived: {figure} % of the gold facts, in {conclusions:,} conclusions"
 
 
 def comparison(first: Iterable[Result], second: Iterable[Result]) -> str:
-    """The improvement of the second run over the first, on the questions of both."""
+    """The difference of the second run to the first, on the questions that both have."""
     earlier = {result.identity: result for result in first}
     pairs = [(earlier[r.identity], r) for r in second if r.identity in earlier]
     lines = [_line("category", "n", *GRADES)]

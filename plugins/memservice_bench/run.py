@@ -1,8 +1,9 @@
-"""One run: store conversations, wait, ask, grade. It continues where it was interrupted.
+"""One run: it stores conversations, waits, asks questions and grades answers. It continues where it
+was interrupted.
 
-A run has a folder: `run.json` (what was run), `results.jsonl` (a line a question), `facts.jsonl`
-(what was derived, a line a conversation), `recordings/`
-(answers of the model by request) and `instance/` (store and log of the scratch instance).
+A run has a folder: `run.json` (the options), `results.jsonl` (one line for each answer),
+`facts.jsonl` (one line for each conversation: the share of derived facts), `recordings/` (answers
+of the model by request) and `instance/` (store and log of the scratch instance).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ ABLATIONS: dict[str, dict[str, str]] = {
     "oracle": {"DREAM_ENABLED": "false", "DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"},
     "full": {},
 }
-"""What each ablation changes in the scratch instance. `oracle` stores the evidence only.
-`full` asks the model itself, with the whole conversation in the prompt."""
+"""Settings that each ablation changes in the scratch instance. `oracle` stores only the evidence.
+`full` asks the model directly, with the whole conversation in the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +95,25 @@ class Run:
         self._progress = progress
 
     def carry_out(self, client: Client, corpus: Sequence[Conversation]) -> list[Result]:
-        """Results of all questions, those of an earlier, interrupted run included."""
+        """The results of all questions, including those of an earlier, interrupted run."""
         done = {result.identity: result for result in read_results(self.folder)}
         self._describe()
         with (self.folder / RESULTS).open("a", encoding="utf-8") as lines:
-            for number, talk in enumerate(corpus, 1):
-                questions = [*talk.questions, *talk.unanswerable][: self.options.limit]
-                open_ = [
+            for number, conversation in enumerate(corpus, 1):
+                questions = [*conversation.questions, *conversation.unanswerable][
+                    : self.options.limit
+                ]
+                remaining = [
                     (question, repetition)
                     for question in questions
                     for repetition in range(self.options.repeat)
-                    if (talk.name, question.text, repetition) not in done
+                    if (conversation.name, question.text, repetition) not in done
                 ]
                 self._progress(
-                    f"conversation {number}/{len(corpus)} {talk.name}: {len(open_)} to ask"
+                    f"conversation {number}/{len(corpus)} {conversation.name}: "
+                    f"{len(remaining)} to ask"
                 )
-                for result in self._answers(client, talk, open_):
+                for result in self._answers(client, conversation, remaining):
                     done[result.identity] = result
                     lines.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
                     lines.flush()
@@ -127,7 +131,7 @@ class Run:
             changed = sorted(k for k in described if earlier.get(k) != described[k])
             if changed:
                 raise BenchError(
-                    f"{self.folder} holds a run with other options ({', '.join(changed)}): name "
+                    f"{self.folder} contains a run with other options ({', '.join(changed)}): name "
                     "another folder, or repeat the options in its run.json"
                 )
         file.write_text(json.dumps(described, indent=2) + "\n", "utf-8")
@@ -141,74 +145,80 @@ class Run:
             )
 
     def _answers(
-        self, client: Client, talk: Conversation, open_: Sequence[tuple[Question, int]]
+        self, client: Client, conversation: Conversation, remaining: Sequence[tuple[Question, int]]
     ) -> Iterator[Result]:
-        if not open_:
+        if not remaining:
             return
-        peers = peer_ids(talk)
+        peers = peer_ids(conversation)
         if self.options.ablation not in ("oracle", "full"):
-            self._store(client, talk.name, talk, peers)
-            self._grade_facts(client, talk, peers)
-        for number, (question, repetition) in enumerate(open_):
-            workspace = talk.name
+            self._store(client, conversation.name, conversation, peers)
+            self._grade_facts(client, conversation, peers)
+        for number, (question, repetition) in enumerate(remaining):
+            workspace = conversation.name
             if self.options.ablation == "oracle":
-                workspace = f"{talk.name}-oracle-{number}"
-                keep = [turn for turn in talk.turns if turn.key in question.evidence]
-                self._store(client, workspace, replace(talk, turns=tuple(keep)), peers)
+                workspace = f"{conversation.name}-oracle-{number}"
+                keep = [turn for turn in conversation.turns if turn.key in question.evidence]
+                self._store(client, workspace, replace(conversation, turns=tuple(keep)), peers)
             start = self._proxy.count if self._proxy else 0
             asker = peers.get(question.asker) or next(iter(peers.values()))
             if self.options.ablation == "full":
-                answer = self._ask_model(talk, question)
+                answer = self._ask_model(conversation, question)
             else:
                 answer = client.chat(workspace, asker, question.text, self.options.level)
             calls = self._proxy.since(start) if self._proxy else None
-            yield self._grade(talk, question, repetition, answer, calls)
+            yield self._grade(conversation, question, repetition, answer, calls)
 
-    def _ask_model(self, talk: Conversation, question: Question) -> Answer:
+    def _ask_model(self, conversation: Conversation, question: Question) -> Answer:
         if self._proxy is None:
             raise BenchError("the ablation `full` needs --model-url: it asks the model itself")
-        lines = [f"{turn.at:%a %Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in talk.turns]
+        lines = [
+            f"{turn.at:%a %Y-%m-%d %H:%M} {turn.speaker}: {turn.text}"
+            for turn in conversation.turns
+        ]
         prompt = "\n".join([*lines, "", f"Answer from the conversation: {question.text}"])
         return ask_model(self._proxy.base_url, self.options.model, prompt)
 
     def _store(
-        self, client: Client, workspace: str, talk: Conversation, peers: dict[str, str]
+        self, client: Client, workspace: str, conversation: Conversation, peers: dict[str, str]
     ) -> None:
         count = client.message_count(workspace)
-        if count not in (0, len(talk.turns)):
+        if count not in (0, len(conversation.turns)):
             raise BenchError(
-                f"the workspace {workspace} holds {count} messages instead of {len(talk.turns)}: "
+                f"the workspace {workspace} contains {count} messages instead of "
+                f"{len(conversation.turns)}: "
                 "delete it, or use another server"
             )
         if not count:
-            client.ingest(workspace, talk, peers)
+            client.ingest(workspace, conversation, peers)
         client.wait_until_idle(workspace, self.options.idle_timeout)
 
-    def _grade_facts(self, client: Client, talk: Conversation, peers: dict[str, str]) -> None:
-        """Compare the conclusions with the gold facts, once a conversation."""
-        if talk.name in read_facts(self.folder):
+    def _grade_facts(
+        self, client: Client, conversation: Conversation, peers: dict[str, str]
+    ) -> None:
+        """Compare the conclusions with the gold facts, once for each conversation."""
+        if conversation.name in read_facts(self.folder):
             return
         conclusions = {
-            speaker: client.conclusions(talk.name, peer) for speaker, peer in peers.items()
+            speaker: client.conclusions(conversation.name, peer) for speaker, peer in peers.items()
         }
-        recall = grading.fact_recall(talk.facts, conclusions)
+        recall = grading.fact_recall(conversation.facts, conclusions)
         if recall is not None:
             count = sum(len(texts) for texts in conclusions.values())
-            line = {"conversation": talk.name, "recall": recall, "conclusions": count}
+            line = {"conversation": conversation.name, "recall": recall, "conclusions": count}
             with (self.folder / FACTS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(line) + "\n")
 
     def _grade(
         self,
-        talk: Conversation,
+        conversation: Conversation,
         question: Question,
         repetition: int,
         answer: Answer,
         calls: Sequence[Call] | None,
     ) -> Result:
-        texts = {turn.key: turn.text for turn in talk.turns}
+        texts = {turn.key: turn.text for turn in conversation.turns}
         return Result(
-            conversation=talk.name,
+            conversation=conversation.name,
             question=question.text,
             category=question.category,
             repetition=repetition,
@@ -226,17 +236,16 @@ class Run:
         )
 
 
-def peer_ids(talk: Conversation) -> dict[str, str]:
-    """The peer's id by speaker."""
+def peer_ids(conversation: Conversation) -> dict[str, str]:
+    """Speaker → id of its peer."""
     return {
         speaker: speaker.replace(" ", "_") if speaker.isascii() else f"peer-{number}"
-        for number, speaker in enumerate(talk.speakers)
+        for number, speaker in enumerate(conversation.speakers)
     }
 
 
 def read_results(folder: Path) -> list[Result]:
-    """The results in a run's folder, in the order in which they were made; none if there is no such
-    folder."""
+    """The results in a run's folder, in the order of the answers; empty without such a folder."""
     file = folder / RESULTS
     if not file.is_file():
         return []
@@ -244,7 +253,7 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def read_facts(folder: Path) -> dict[str, tuple[float, int]]:
-    """By conversation: the share of gold facts that a conclusion holds, and the number of
+    """Conversation → the share of its gold facts that conclusions contain, and the number of
     conclusions."""
     file = folder / FACTS
     if not file.is_file():
@@ -257,7 +266,7 @@ def read_facts(folder: Path) -> dict[str, tuple[float, int]]:
 def scratch(
     folder: Path, ablation: str, model: str, upstream: Upstream | None, *, replay_only: bool
 ) -> Iterator[tuple[str, ModelProxy]]:
-    """A scratch instance whose model is behind a proxy; its base URL, and the proxy."""
+    """Start a scratch instance whose model is behind a proxy. Yields its base URL and the proxy."""
     proxy = ModelProxy(upstream, folder / "recordings", replay_only=replay_only)
     settings = {
         "LLM_MODEL": model,
@@ -276,12 +285,16 @@ def scratch(
 
 
 def estimate(corpus: Sequence[Conversation], options: Options) -> dict[str, Any]:
-    """Messages, questions and an upper bound of calls and tokens, before anything is spent."""
+    """The number of messages and questions, and upper bounds of calls and tokens. Calls no
+    model."""
     from memservice.domain import tokens
 
-    messages = sum(len(talk.turns) for talk in corpus)
-    questions = sum(len([*talk.questions, *talk.unanswerable][: options.limit]) for talk in corpus)
-    stored = sum(tokens.count(turn.text) for talk in corpus for turn in talk.turns)
+    messages = sum(len(conversation.turns) for conversation in corpus)
+    questions = sum(
+        len([*conversation.questions, *conversation.unanswerable][: options.limit])
+        for conversation in corpus
+    )
+    stored = sum(tokens.count(turn.text) for conversation in corpus for turn in conversation.turns)
     number = questions * options.repeat
     return {
         "conversations": len(corpus),

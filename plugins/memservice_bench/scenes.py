@@ -1,9 +1,9 @@
-"""What the invented conversations are about.
+"""The content of the generated conversations.
 
-A scene is a small exchange about one thing in one person's life. `asks` are the other person's
-words, `answers` hold the fact ({v}) in words of their own, and the questions come in three kinds:
-`near` shares words with the ask only, `own` with the answer, `far` with neither. `label` names the
-thing for questions over several scenes; `short` is a follow-up question whose answer is a few
+A scene is a small exchange about one topic in a person's life. `asks` are questions of the other
+person, `answers` contain the fact ({v}) in other words. Questions about the scene have three kinds:
+`near` shares words with `asks` only, `own` with `answers`, `far` with neither. `label` names the
+topic for questions about several scenes; `short` is a follow-up question with an answer of a few
 words.
 """
 
@@ -35,7 +35,8 @@ def _scene(
     far: str = "",
     short: str = "",
 ) -> Scene:
-    """Alternatives are parted by `|`; `short` is follow-up | answers, parted by `/` | question."""
+    """Alternatives are separated by `|`. `short` is follow-up | answers, separated by `/` |
+    question."""
 
     def split(text: str) -> tuple[str, ...]:
         return tuple(part.strip() for part in text.split("|") if part.strip())

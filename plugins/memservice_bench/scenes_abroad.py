@@ -1,5 +1,5 @@
-"""Scenes in other languages, two of them written without spaces; the same kinds of question as in
-English."""
+"""Scenes in other languages, two of which are written without spaces. The kinds of question are the
+same as in English."""
 
 from __future__ import annotations
 

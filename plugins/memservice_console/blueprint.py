@@ -166,12 +166,12 @@ def _refused(error: errors.MemserviceError) -> Response:
     if status is None:
         raise error
     try:
-        known = visitor()
+        page_visitor = visitor()
     except (SignInRequired, errors.MemserviceError):
-        known = None
+        page_visitor = None
     text = (
         "The store cannot be used at the moment: try again."
         if isinstance(error, errors.Unavailable) and not isinstance(error, errors.Busy)
         else str(error)
     )
-    return rendering.page("refused.html", status, visitor=known, status=status, text=text)
+    return rendering.page("refused.html", status, visitor=page_visitor, status=status, text=text)

@@ -99,7 +99,7 @@ def counted(value: int) -> str:
 
 @cache
 def environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("memservice_console"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -107,7 +107,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "moment": shown.moment,
         "duration": shown.duration,
         "number": shown.number,
@@ -118,14 +118,14 @@ def environment() -> Environment:
         "with_code": shown.with_code,
         "pair": lambda name: (name, name),
     }
-    made.globals |= {
+    environment.globals |= {
         "link": link,
         "bars": shown.bars,
         "csrf_field": CSRF_FIELD,
         "Permission": Permission,
         "version": memservice.__version__,
     }
-    return made
+    return environment
 
 
 def render(template: str, status: int = 200, /, **values: Any) -> Response:

@@ -36,8 +36,8 @@ def visitor() -> Visitor:
         g.console_visitor = _recognise()
         # Pages of plugins call services as this visitor.
         web.admit(g.console_visitor.principal)
-    known: Visitor = g.console_visitor
-    return known
+    page_visitor: Visitor = g.console_visitor
+    return page_visitor
 
 
 def _recognise() -> Visitor:
@@ -45,12 +45,12 @@ def _recognise() -> Visitor:
         return _without_authentication()
     if request.headers.get("Authorization", "").lower().startswith("bearer "):
         return _of_bearer(web.principal())
-    known = visitors.visitor_of(web.runtime(), cookie_of(SESSION_COOKIE))
-    if known is None:
+    page_visitor = visitors.visitor_of(web.runtime(), cookie_of(SESSION_COOKIE))
+    if page_visitor is None:
         raise SignInRequired
-    if _is_narrow(known.principal):
+    if _is_narrow(page_visitor.principal):
         raise Unauthorised(NARROW)
-    return known
+    return page_visitor
 
 
 def _without_authentication() -> Visitor:
@@ -81,13 +81,13 @@ def _of_bearer(principal: Principal) -> Visitor:
 
 def form_secret() -> str:
     """Of this browser, for forms without a session; `keep_form_secret` sends a new one."""
-    known = cookie_of(FORM_COOKIE)
-    if known:
-        return known
+    page_visitor = cookie_of(FORM_COOKIE)
+    if page_visitor:
+        return page_visitor
     if "console_form_secret" not in g:
         g.console_form_secret = tokens.new_token()
-    made: str = g.console_form_secret
-    return made
+    secret: str = g.console_form_secret
+    return secret
 
 
 def keep_form_secret(answer: Response) -> None:

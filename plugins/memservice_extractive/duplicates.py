@@ -61,11 +61,11 @@ def meaning(text: str) -> Meaning:
     return Meaning(significant, numbers)
 
 
-def merges(known: Sequence[Known]) -> Iterator[tuple[Known, Known, str]]:
+def merges(conclusions: Sequence[Known]) -> Iterator[tuple[Known, Known, str]]:
     """(old, new, reason): `new` says everything that `old` says. A row is `old` at most once, and
     no `new` is also an `old`."""
     rows_by_meaning: dict[Meaning, list[Known]] = defaultdict(list)
-    for row in known:
+    for row in conclusions:
         rows_by_meaning[meaning(row.content)].append(row)
     survivors = {meaning: _survivor(rows) for meaning, rows in rows_by_meaning.items()}
     fuller = _fuller(survivors)

@@ -105,12 +105,12 @@ def _utc(at: datetime) -> datetime:
 
 
 def _first_of_each(candidates: Iterable[Piece]) -> list[Piece]:
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     pieces: list[Piece] = []
     for piece in candidates:
         key = tuple(words(piece.text)) or (piece.text,)
-        if piece.text and key not in seen:
-            seen.add(key)
+        if piece.text and key not in keys:
+            keys.add(key)
             pieces.append(piece)
     return pieces
 

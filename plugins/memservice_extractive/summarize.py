@@ -98,13 +98,13 @@ def _candidates(request: SummarizeRequest) -> list[tuple[str, float]]:
 
 
 def _unique(entries: Sequence[str | tuple[str, float]]) -> list[_Line]:
-    seen: set[tuple[str, ...]] = set()
+    keys: set[tuple[str, ...]] = set()
     lines = []
     for index, entry in enumerate(entries):
         text, weight = (entry, _PREVIOUS_BONUS) if isinstance(entry, str) else entry
         key = tuple(words(text)) or (text,)
-        if key not in seen:
-            seen.add(key)
+        if key not in keys:
+            keys.add(key)
             lines.append(_Line(index, text, weight))
     return lines
 

@@ -170,8 +170,8 @@ class GeminiModel(HttpModel):
 
 
 class _Reading(StreamReader):
-    def __init__(self, who: str) -> None:
-        self._who = who
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
         self._text: list[str] = []
         self._calls: list[ToolCall] = []
         self._reason: str | None = None
@@ -182,7 +182,7 @@ class _Reading(StreamReader):
         self._usage |= event.get("usageMetadata") or {}
         blocked = (event.get("promptFeedback") or {}).get("blockReason")
         if blocked and not event.get("candidates"):
-            raise refused(self._who, str(blocked))
+            raise refused(self._provider, str(blocked))
         pieces = []
         for candidate in (event.get("candidates") or ())[:1]:
             self._reason = candidate.get("finishReason") or self._reason
@@ -193,16 +193,22 @@ class _Reading(StreamReader):
 
     def _part(self, part: Any) -> list[str]:
         if "functionCall" in part:
-            made = part["functionCall"]
-            arguments = made.get("args") or {}
+            function_call = part["functionCall"]
+            arguments = function_call.get("args") or {}
             if not isinstance(arguments, dict):
                 raise ModelFailure(
-                    f"{self._who}: the model called a tool with arguments that are no JSON object",
+                    f"{self._provider}: the model called a tool with arguments that are no JSON "
+                    "object",
                     retryable=True,
                     fault="content",
                 )
             self._calls.append(
-                call(made.get("id"), made["name"], arguments, part.get("thoughtSignature"))
+                call(
+                    function_call.get("id"),
+                    function_call["name"],
+                    arguments,
+                    part.get("thoughtSignature"),
+                )
             )
             return []
         return [part["text"]] if part.get("text") and not part.get("thought") else []
@@ -213,12 +219,12 @@ class _Reading(StreamReader):
             return None
         if reason in _STUMBLED:
             raise ModelFailure(
-                f"{self._who}: the model's answer came to nothing ({reason})",
+                f"{self._provider}: the model's answer came to nothing ({reason})",
                 retryable=True,
                 fault="content",
             )
         if reason in _REFUSING and not self._text and not self._calls:
-            raise refused(self._who, reason)
+            raise refused(self._provider, reason)
         usage = self._usage
         return Completion(
             content="".join(self._text),
@@ -241,7 +247,7 @@ def _generation(
 ) -> tuple[dict[str, Any], set[str]]:
     """How to generate, and which parts of it a server may not know."""
     options = request.options
-    wanted: dict[str, tuple[str, Any]] = {
+    optional: dict[str, tuple[str, Any]] = {
         "temperature": ("", request.temperature),
         "topP": ("", options.get("top_p")),
         "topK": ("topK", options.get("top_k")),
@@ -254,10 +260,10 @@ def _generation(
     }
     config = {
         name: value
-        for name, (part, value) in wanted.items()
+        for name, (part, value) in optional.items()
         if value is not None and part not in lacking
     }
-    used = {wanted[name][0] for name in config} | {mode or ""}
+    used = {optional[name][0] for name in config} | {mode or ""}
     if mode in (SCHEMA, OBJECT):
         config["responseMimeType"] = "application/json"
     if mode == SCHEMA:
@@ -280,12 +286,12 @@ def _thinking(request: CompletionRequest) -> dict[str, Any] | None:
     return {"thinkingLevel": _LEVELS.get(effort, effort)}
 
 
-def _choice(wanted: str) -> dict[str, Any]:
+def _choice(choice: str) -> dict[str, Any]:
     modes = {"auto": "AUTO", "none": "NONE", "any": "ANY", "required": "ANY"}
     return (
-        {"mode": modes[wanted]}
-        if wanted in modes
-        else {"mode": "ANY", "allowedFunctionNames": [wanted]}
+        {"mode": modes[choice]}
+        if choice in modes
+        else {"mode": "ANY", "allowedFunctionNames": [choice]}
     )
 
 
@@ -304,20 +310,22 @@ def _older(schema: Any) -> Any:
     """A schema in the words that it had before JSON Schema was taken as it is."""
     if not isinstance(schema, dict):
         return schema
-    kept = {name: value for name, value in schema.items() if name in _KEPT}
-    if "items" in kept:
-        kept["items"] = _older(kept["items"])
-    if "properties" in kept:
-        kept["properties"] = {name: _older(value) for name, value in kept["properties"].items()}
-    if "anyOf" in kept:
-        kept["anyOf"] = [_older(value) for value in kept["anyOf"]]
-    if isinstance(kept.get("type"), list):
-        kinds = [kind for kind in kept["type"] if kind != "null"]
-        kept |= {
-            "type": kinds[0] if kinds else "string",
-            "nullable": len(kinds) < len(kept["type"]),
+    supported = {name: value for name, value in schema.items() if name in _KEPT}
+    if "items" in supported:
+        supported["items"] = _older(supported["items"])
+    if "properties" in supported:
+        supported["properties"] = {
+            name: _older(value) for name, value in supported["properties"].items()
         }
-    return kept
+    if "anyOf" in supported:
+        supported["anyOf"] = [_older(value) for value in supported["anyOf"]]
+    if isinstance(supported.get("type"), list):
+        kinds = [kind for kind in supported["type"] if kind != "null"]
+        supported |= {
+            "type": kinds[0] if kinds else "string",
+            "nullable": len(kinds) < len(supported["type"]),
+        }
+    return supported
 
 
 def _contents(turns: Sequence[Turn]) -> list[dict[str, Any]]:

@@ -219,15 +219,15 @@ class _Reading(StreamReader):
     def _take_call(self, part: Any) -> None:
         id, function, index = part.get("id"), part.get("function") or {}, part.get("index")
         arguments = function.get("arguments") or ""
-        known = next(
+        started = next(
             (c for c in reversed(self._calls) if c[0] == index or (index is None and c[1] == id)),
             None,
         )
         # Servers that send each call whole may give all of them the same index, and another id.
-        if known is None or (id and known[1] and id != known[1] and function.get("name")):
-            known = (len(self._calls) if index is None else index, id, function["name"], [])
-            self._calls.append(known)
-        known[3].append(json.dumps(arguments) if isinstance(arguments, dict) else arguments)
+        if started is None or (id and started[1] and id != started[1] and function.get("name")):
+            started = (len(self._calls) if index is None else index, id, function["name"], [])
+            self._calls.append(started)
+        started[3].append(json.dumps(arguments) if isinstance(arguments, dict) else arguments)
 
     def ended(self) -> Completion | None:
         if self._reason is None:

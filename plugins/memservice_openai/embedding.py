@@ -51,8 +51,8 @@ class OpenAiEmbedder(HttpEmbedder):
             body["encoding_format"] = self._encoding
         answer = self.endpoint.post(PATH, body, timeout=timeout)
         rows = answer["data"]
-        places = [row.get("index", index) for index, row in enumerate(rows)]
-        if sorted(places) != list(range(len(texts))):
+        indexes = [row.get("index", index) for index, row in enumerate(rows)]
+        if sorted(indexes) != list(range(len(texts))):
             raise ModelFailure(
                 (
                     f"{self.endpoint.provider} answered with {len(rows)} vectors for "
@@ -61,7 +61,7 @@ class OpenAiEmbedder(HttpEmbedder):
                 retryable=True,
             )
         vectors = {
-            place: _vector(row["embedding"]) for place, row in zip(places, rows, strict=True)
+            index_: _vector(row["embedding"]) for index_, row in zip(indexes, rows, strict=True)
         }
         usage = answer.get("usage") or {}
         return [vectors[index] for index in range(len(texts))], int(
@@ -69,7 +69,7 @@ class OpenAiEmbedder(HttpEmbedder):
         )
 
 
-def _vector(given: Any) -> NDArray[Any]:
-    if isinstance(given, str):
-        return np.frombuffer(b64decode(given, validate=True), "<f4")
-    return np.asarray(given, np.float64)
+def _vector(encoded: Any) -> NDArray[Any]:
+    if isinstance(encoded, str):
+        return np.frombuffer(b64decode(encoded, validate=True), "<f4")
+    return np.asarray(encoded, np.float64)

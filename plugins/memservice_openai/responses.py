@@ -157,16 +157,16 @@ class ResponsesModel(OpenAiProtocol):
     def completion(self, response: Any, items: Sequence[Any], text: str) -> Completion:
         """`response` without its output, which is `items` and their `text`. Raises Refusal, and
         ModelFailure for a response that has not ended."""
-        who = self.endpoint.provider
+        provider = self.endpoint.provider
         status = response.get("status") or "completed"
         if status not in ("completed", "incomplete"):
-            raise ModelFailure(f"{who} answered before the response ended", retryable=True)
+            raise ModelFailure(f"{provider} answered before the response ended", retryable=True)
         if any(part["type"] == "refusal" for part in parts_of(items)):
-            raise refused(who)
+            raise refused(provider)
         reason = (response.get("incomplete_details") or {}).get("reason")
         calls = self._calls(items, is_cut=reason == CUT)
         if reason == "content_filter" and not calls:
-            raise refused(who, reason)
+            raise refused(provider, reason)
         if status == "completed":
             finish = "tool_calls" if calls else "stop"
         else:

@@ -18,14 +18,14 @@ from api.test_chat_streaming import PATHS, PATIENCE, next_event, served, stream
 from memservice.app import create_app
 from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
-from memservice.reasoning.client import HELD_CHARS
+from memservice.reasoning.client import BUFFERED_CHARS
 from memservice.settings import load_settings
 from memservice.spi.llm import Completion, CompletionRequest, ModelFailure
 from memservice.telemetry.events import Event
 from support.reasoning.model import SCRIPTED, ScriptedModel, calling
 from support.stores.stores import sqlite_store_at
 
-BEGINNING = "Bees " * HELD_CHARS
+BEGINNING = "Bees " * BUFFERED_CHARS
 """More text than is held back until it is clear that no call follows."""
 DONE = Completion("", input_tokens=7, output_tokens=3)
 

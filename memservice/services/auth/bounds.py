@@ -53,7 +53,7 @@ class Bounds:
     has_chains: bool = True
     """Whether the provenance of conclusions is readable; False if only some sessions are."""
     has_cards: bool = True
-    """Whether cards are readable at all. A card is written from all conclusions, whatever their
+    """Whether cards are readable. A card is written from all conclusions, regardless of their
     session."""
 
     @property

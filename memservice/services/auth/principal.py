@@ -47,7 +47,7 @@ class Principal:
         return not self.admin and self.permissions is not None
 
     def holds(self, permission: Permission) -> bool:
-        """Whether a console member has the permission, in any workspace at all. False for keys."""
+        """Whether a console member has the permission, in any workspace. False for keys."""
         return self.permissions is not None and permission in self.permissions
 
     def opens_whole(self, workspace_id: str) -> bool:

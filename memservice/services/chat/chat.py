@@ -376,7 +376,7 @@ def _cards(tx: Transaction, peer: Peer, observer: Peer, observed: Peer) -> dict[
     """The observer's card of the observed peer and, if the observer is another peer, the peer's
     card of itself, by slug.
 
-    For a scope only its own card: other cards are written from all conclusions, whatever their
+    For a scope only its own card: other cards are written from all conclusions, regardless of their
     session.
     """
     cards = {}
@@ -433,7 +433,7 @@ def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
     gathered = evidence.gather(rt, reasoner, tx, bounds, question.lookup, options.level, recent)
     # The request of a peer's chat contains the cards. A whole workspace has too many, so a tool
     # reads single ones. Not within a scope: a card is written from all conclusions about its peer,
-    # whatever their session.
+    # regardless of their session.
     tools = Tools(
         rt,
         workspace.slug,

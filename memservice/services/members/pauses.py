@@ -6,7 +6,7 @@ counts are in the store, for all server processes together.
 | subject | failures without a pause | longest pause |
 | --- | --- | --- |
 | an account, from browsers that never signed in to it | 5 | 30 seconds |
-| an address (of IPv6, its /64), whatever the account | 20 | 15 minutes |
+| an address (of IPv6, its /64), regardless of the account | 20 | 15 minutes |
 | a browser that signed in to the account before, with this account | 5 | 15 minutes |
 | an API key that is revoked, or too narrow for the console | 5 | 15 minutes |
 

@@ -120,7 +120,7 @@ def of_session(
     """Summary, newest messages and, with a target, representation and card, within a budget of
     tokens.
 
-    Representation and card are paid first; a summary may take 40 % of the rest, and messages get
+    Representation and card are added first; a summary may take 40 % of the rest, and messages get
     the remainder.
     """
     began = time.perf_counter()

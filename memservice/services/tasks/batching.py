@@ -25,7 +25,7 @@ ENOUGH_MESSAGES = 200
 
 
 def is_enabled(rt: Runtime) -> bool:
-    """Whether messages are batched at all in this installation."""
+    """Whether this installation batches messages."""
     deriver = rt.settings.deriver
     if deriver.flush_enabled or not deriver.representation_batch_work_unit_target_tokens:
         return False
@@ -59,7 +59,7 @@ def _due(rt: Runtime, first: Task, last_message: datetime) -> datetime:
 
 def after_messages(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> None:
     """Make the units of new tasks ready if they have enough pending tasks; otherwise count the
-    quiet time anew. Reads at most one batch for each unit."""
+    quiet time again. Reads at most one batch for each unit."""
     now = rt.clock()
     new = {task.uid for task in tasks}
     for unit in dict.fromkeys(

@@ -230,7 +230,7 @@ def open_(
 ) -> Outage | None:
     """Record a failure of the provider; returns the outage, with the time of the next probe. None
     if the model was available when the task failed, and so it was the last time; then the task
-    begins anew. `answered`: the model has answered another task since the call began."""
+    begins again. `answered`: the model has answered another task since the call began."""
 
     def change(tx: Transaction) -> tuple[Outage | None, webhooks.Event | None]:
         now, before = rt.clock(), _read(tx, model, lock=True)

@@ -150,7 +150,7 @@ class _Loader:
             checks.require_row(record_format, line)
         if record_format.record is r.Workspace:
             if self._workspace_key or len(lines) > 1:
-                raise UnreadableExport("the file holds more than one workspace")
+                raise UnreadableExport("the file contains more than one workspace")
             self._store_workspace(lines[0])
             return
         if not self._workspace_key:

@@ -17,13 +17,13 @@ from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 
 PREFIX = "budget:"
-"""Of the names of facts; the rest is the uid of a workspace."""
+"""Start of the names of facts; the rest is the uid of a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
     daily_tokens: int | None
-    """None: no limit, whatever the settings say."""
+    """None: no limit, regardless of the settings."""
 
 
 def of(tx: Transaction, workspace: Workspace) -> Override | None:

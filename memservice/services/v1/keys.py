@@ -23,8 +23,8 @@ def translate(tx: Transaction, claims: Claims, collections: bool = False) -> Cla
     Claims without uids are unchanged.
 
     Uids are unique in the store, so none needs its parent's. An unknown uid opens nothing; a
-    collection's uid counts only with `collections`. Ids beside a uid narrow the key further; a key
-    with names that contradict each other opens nothing.
+    collection's uid counts only with `collections`. Ids in addition to a uid narrow the key
+    further; a key with names that contradict each other opens nothing.
     """
     if not names_by_uid(claims):
         return claims

@@ -51,11 +51,11 @@ def _show(form: Form, status: int = 200) -> Response:
 
 
 def _filter() -> JobFilter:
-    given = {name: request.values.get(name) or None for name in ("workspace", "kind", "state")}
+    values = {name: request.values.get(name) or None for name in ("workspace", "kind", "state")}
     allowed = visitor().workspaces
-    if given["workspace"] is None and allowed:
-        given["workspace"] = allowed[0]
-    return JobFilter(**given)
+    if values["workspace"] is None and allowed:
+        values["workspace"] = allowed[0]
+    return JobFilter(**values)
 
 
 def condition_of(job: Job, now: datetime) -> str:
@@ -96,9 +96,9 @@ def change_jobs() -> Response:
         return _show(form, 422)
     record(f"job.{action}", workspace_id=which.workspace, tasks=changed)
     done = {"retry": "retried", "cancel": "cancelled", "purge": "purged"}[action]
-    return redirect("jobs", **_given(which), done=done)
+    return redirect("jobs", **_query_of(which), done=done)
 
 
-def _given(which: JobFilter) -> dict[str, str]:
+def _query_of(which: JobFilter) -> dict[str, str]:
     fields = {"workspace": which.workspace, "kind": which.kind, "state": which.state}
     return {name: value for name, value in fields.items() if value is not None}

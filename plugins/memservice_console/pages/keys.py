@@ -41,17 +41,19 @@ def make_key() -> Response:
         except (ValueError, OverflowError) as error:
             form.add("expires_in", str(error))
     admin = form["scope"] == "admin"
-    wanted = KeyRequest(
+    key_request = KeyRequest(
         workspace_id=None if admin else form.text("workspace_id"),
         peer_id=None if admin else form.text("peer_id"),
         session_id=None if admin else form.text("session_id"),
     )
-    if not admin and wanted.workspace_id is None:
+    if not admin and key_request.workspace_id is None:
         form.add("workspace_id", "Enter the workspace, or choose an admin key")
     minted = None
     if form.ok:
         with form.refusals(expires_at="expires_in"):
-            minted = api_keys.mint(rt, visitor().principal, wanted, expires_at, form.text("label"))
+            minted = api_keys.mint(
+                rt, visitor().principal, key_request, expires_at, form.text("label")
+            )
     if minted is None:
         return _show(form, status=422)
     record("key.create", target=minted.key.uid, workspace_id=minted.key.workspace)

@@ -28,7 +28,7 @@ def members() -> Response:
     return _list(Form({"role": Role.READER.value, "limit": ALL}))
 
 
-def _list(form: Form, status: int = 200, made: NewLink | None = None) -> Response:
+def _list(form: Form, status: int = 200, new_link: NewLink | None = None) -> Response:
     rt, principal = web.runtime(), visitor().principal
     return render(
         "members.html",
@@ -36,8 +36,8 @@ def _list(form: Form, status: int = 200, made: NewLink | None = None) -> Respons
         listing=accounts.browse(rt, principal, request.args.get("after")),
         pending=links.pending(rt, principal),
         form=form,
-        made=made,
-        url=None if made is None else made.url(rt.settings),
+        new_link=new_link,
+        url=None if new_link is None else new_link.url(rt.settings),
         roles=ROLES,
         limits=LIMITS,
         table=[(role.value, sorted(OF_ROLE[role])) for role in Role],
@@ -47,10 +47,10 @@ def _list(form: Form, status: int = 200, made: NewLink | None = None) -> Respons
 @routes.post("/console/members/invite")
 def invite_member() -> Response:
     form = Form.sent()
-    made = None
+    new_link = None
     with form.refusals():
-        made = links.invite(web.runtime(), visitor(), browser(), form["role"], _limit(form))
-    return _list(form, 200 if form.ok else 422, made)
+        new_link = links.invite(web.runtime(), visitor(), browser(), form["role"], _limit(form))
+    return _list(form, 200 if form.ok else 422, new_link)
 
 
 @routes.post("/console/members/links/<uid>/withdraw")
@@ -65,7 +65,7 @@ def member(uid: str) -> Response:
 
 
 def _show(
-    uid: str, form: Form | None = None, status: int = 200, made: NewLink | None = None
+    uid: str, form: Form | None = None, status: int = 200, new_link: NewLink | None = None
 ) -> Response:
     rt = web.runtime()
     shown = accounts.get(rt, visitor().principal, uid)
@@ -80,7 +80,7 @@ def _show(
         status,
         member=shown,
         form=form or Form(stored),
-        url=None if made is None else made.url(rt.settings),
+        url=None if new_link is None else new_link.url(rt.settings),
         roles=ROLES,
         limits=LIMITS,
     )
@@ -114,8 +114,8 @@ def end_sessions_of_member(uid: str) -> Response:
 
 @routes.post("/console/members/<uid>/new-password")
 def new_password_of_member(uid: str) -> Response:
-    made = links.new_password(web.runtime(), visitor(), browser(), uid)
-    return _show(uid, made=made)
+    new_link = links.new_password(web.runtime(), visitor(), browser(), uid)
+    return _show(uid, new_link=new_link)
 
 
 def _limit(form: Form) -> Sequence[str] | None:

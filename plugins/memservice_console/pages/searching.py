@@ -17,14 +17,16 @@ routes = Routes()
 @routes.get("/console/workspaces/<workspace_id>/search")
 def search(workspace_id: str) -> Response:
     form = Form(dict(request.args))
-    found = None
+    results = None
     if form.text("query") is not None:
         with form.refusals():
-            found = explain.search(web.runtime(), visitor().principal, workspace_id, form["query"])
+            results = explain.search(
+                web.runtime(), visitor().principal, workspace_id, form["query"]
+            )
     return render(
         "search.html",
         200 if form.ok else 422,
         workspace_id=workspace_id,
         form=form,
-        found=found,
+        results=results,
     )

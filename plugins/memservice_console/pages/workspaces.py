@@ -157,10 +157,10 @@ def export_workspace(workspace_id: str) -> Response:
 @routes.post("/console/workspaces/<workspace_id>/configuration")
 def configure_workspace(workspace_id: str) -> Response:
     form = Form.sent()
-    given = _configuration(form)
+    sections = _configuration(form)
     if form.ok:
         with form.refusals(summary="summary.messages_per_long_summary"):
-            service.update(web.runtime(), visitor().principal, workspace_id, None, given)
+            service.update(web.runtime(), visitor().principal, workspace_id, None, sections)
     if not form.ok:
         return _show(workspace_id, settings=form, status=422)
     record("workspace.configure", workspace_id=workspace_id)
@@ -169,19 +169,19 @@ def configure_workspace(workspace_id: str) -> Response:
 
 def _configuration(form: Form) -> dict[str, Any]:
     """Every section whole, so that an emptied field is unset."""
-    given: dict[str, dict[str, Any]] = {section: {} for section in configuration.SECTIONS}
+    sections: dict[str, dict[str, Any]] = {section: {} for section in configuration.SECTIONS}
     for section, key, _ in SWITCHES:
         if form[f"{section}.{key}"] in ("true", "false"):
-            given[section][key] = form[f"{section}.{key}"] == "true"
+            sections[section][key] = form[f"{section}.{key}"] == "true"
     for section, key, _, bounds in NUMBERS:
         value = form.integer(f"{section}.{key}", *bounds)
         if value is not None:
-            given[section][key] = value
+            sections[section][key] = value
     for section, _ in TEXTS:
         text = form.text(f"{section}.custom_instructions")
         if text is not None:
-            given[section]["custom_instructions"] = text
-    return {**given, "custom_instructions": form["custom_instructions"].strip()}
+            sections[section]["custom_instructions"] = text
+    return {**sections, "custom_instructions": form["custom_instructions"].strip()}
 
 
 @routes.post("/console/workspaces/<workspace_id>/delete")

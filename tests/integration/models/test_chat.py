@@ -15,7 +15,7 @@ from api.conftest import Api
 from api.test_chat_streaming import next_event, served, stream
 from memservice.app import create_app
 from memservice.compose import open_runtime
-from memservice.reasoning.client import HELD_CHARS
+from memservice.reasoning.client import BUFFERED_CHARS
 from memservice.settings import load_settings
 from memservice.settings.families import transport_key
 from memservice.spi.llm import ToolCall
@@ -80,7 +80,7 @@ def test_a_model_looks_things_up_and_answers(spoken: Spoken) -> None:
 
 def test_the_first_delta_arrives_before_the_last_token_was_sent(spoken: Spoken) -> None:
     gate = threading.Event()
-    beginning = "Alice " * HELD_CHARS
+    beginning = "Alice " * BUFFERED_CHARS
     spoken.peer.says(LOOK, Say((beginning, "keeps ", "bees."), gate=gate))
     with served(spoken.api) as port, stream(port) as answer:
         assert next_event(answer) == {"delta": {"content": beginning}, "done": False}

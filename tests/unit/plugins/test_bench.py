@@ -269,7 +269,7 @@ def test_a_folder_contains_one_run(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["run", "F", "--set", "nothing"], "one of builtin, assistant"),
-        (["run", "F", "--judge-model", "m"], "--judge-model and --judge-url belong together"),
+        (["run", "F", "--judge-model", "m"], "--judge-model and --judge-url must be set together"),
         (["run", "F", "--base-url", "http://127.0.0.1:9", "--ablation", "search"], "scratch"),
         (["run", "F", "--base-url", "http://127.0.0.1:9"], "Is the server at"),
     ],

@@ -13,7 +13,7 @@ import pytest
 
 from memservice.domain import tokens
 from memservice.reasoning.answer import answer
-from memservice.reasoning.client import HELD_CHARS
+from memservice.reasoning.client import BUFFERED_CHARS
 from memservice.reasoning.limits import ClientDisconnected
 from memservice.reasoning.prompts import answer as prompt
 from memservice.spi.llm import Completion, MalformedAnswer, ModelFailure
@@ -579,7 +579,7 @@ class TestWriting:
         words = [f"word{n} " for n in range(60)]
         answering = AnswerRun(LOOK, [*words, Completion("".join(words))], stream=True)
         assert answering.run() == "".join(words)
-        assert len(answering.pieces[0]) >= HELD_CHARS
+        assert len(answering.pieces[0]) >= BUFFERED_CHARS
         assert answering.pieces[1:] == words[len(answering.pieces[0].split()) :]
         look, last = answering.model.requests
         assert prompt.ANSWER_WHEN_READY in look.turns[1].content
@@ -634,7 +634,7 @@ class TestWriting:
 
     def test_a_continuation_that_fails_midway_keeps_its_pieces(self) -> None:
         cut = Completion("Alice keeps bees and ", finish_reason="length")
-        further = "wasps, which " * HELD_CHARS
+        further = "wasps, which " * BUFFERED_CHARS
         answering = AnswerRun(stream=True)
         answering.model.replies = [
             [cut.content, cut],
@@ -651,7 +651,7 @@ class TestWriting:
         # A provider that sees that the answer is no longer wanted ends its call with a failure.
         failure = ModelFailure("not wanted", retryable=True)
         answering.model.replies = (
-            [[cut.content, cut], ["wasps " * HELD_CHARS, failure]] if stream else [cut, failure]
+            [[cut.content, cut], ["wasps " * BUFFERED_CHARS, failure]] if stream else [cut, failure]
         )
         answering.request = replace(
             answering.request, is_wanted=lambda: len(answering.model.requests) < 2
@@ -665,11 +665,11 @@ class TestWriting:
 
     def test_a_cut_stream_raises_after_its_pieces(self) -> None:
         answering = AnswerRun(
-            LOOK, ["She " * HELD_CHARS, ModelFailure("cut", retryable=True)], stream=True
+            LOOK, ["She " * BUFFERED_CHARS, ModelFailure("cut", retryable=True)], stream=True
         )
         with pytest.raises(ModelFailure):
             answering.run()
-        assert answering.pieces == ["She " * HELD_CHARS]
+        assert answering.pieces == ["She " * BUFFERED_CHARS]
         assert (answering.took.run_id, answering.took.spent.calls, len(answering.took.steps)) == (
             "run-1",
             1,
@@ -685,9 +685,11 @@ class TestWriting:
         assert answering.run() == "Yes."
 
     def test_closing_a_stream_ends_the_exchange(self) -> None:
-        answering = AnswerRun(["She " * HELD_CHARS, "does", Completion("She does")], stream=True)
+        answering = AnswerRun(
+            ["She " * BUFFERED_CHARS, "does", Completion("She does")], stream=True
+        )
         pieces = answer(answering.harness.models, answering.request)
-        assert next(pieces) == "She " * HELD_CHARS
+        assert next(pieces) == "She " * BUFFERED_CHARS
         pieces.close()  # type: ignore[attr-defined]
         assert answering.model.closed == 1
 

@@ -14,7 +14,7 @@ from memservice.reasoning.derive import derive
 from memservice.reasoning.derive_answer import MAX_STATEMENTS
 from memservice.reasoning.derive_prompt import (
     CARD_TOKENS,
-    HELD_TOKENS,
+    CONCLUSION_TOKENS,
     HISTORY_TOKENS,
     SUMMARY_TOKENS,
     prompt_of,
@@ -333,7 +333,7 @@ def test_context_has_bounds_of_its_own() -> None:
     )
     _, model = derived(found(), request=request)
     used = tokens.count(model.last.turns[1].content)
-    assert used <= HISTORY_TOKENS + SUMMARY_TOKENS + CARD_TOKENS + HELD_TOKENS + 200
+    assert used <= HISTORY_TOKENS + SUMMARY_TOKENS + CARD_TOKENS + CONCLUSION_TOKENS + 200
     assert "[1] Fri 2024-05-17 12:40 UTC u-17: Yes." in model.last.turns[1].content
 
 
