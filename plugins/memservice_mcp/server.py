@@ -87,7 +87,7 @@ class _Redacted(logging.Handler):
 
 def _redact_logs() -> None:
     sdk = logging.getLogger("mcp")
-    sdk.setLevel(logging.WARNING)
+    sdk.setLevel(logging.ERROR)  # below are mistakes of clients, which they are told of
     sdk.propagate = False
     if not any(isinstance(handler, _Redacted) for handler in sdk.handlers):
         sdk.addHandler(_Redacted())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import subprocess
@@ -15,10 +16,11 @@ import pytest
 
 from api.conftest import Api
 from memservice.app import create_app
+from memservice.plugins import load_plugins
 from memservice.runtime import utc_now
 from memservice.services import peers
 from memservice.settings import load_settings
-from support.api.mcp_client import McpClient
+from support.api.mcp_client import HEADERS, McpClient
 
 DEFAULT_TOOLS = {
     "remember",
@@ -360,6 +362,49 @@ def test_a_broken_request_is_not_quoted_in_the_log(
     assert "a secret" not in caplog.text
 
 
+def test_errors_of_the_sdk_are_logged_without_values(mcp: McpClient) -> None:
+    mcp.call("status")
+    # The root's handlers write the log; caplog also listens to loggers that do not reach them.
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(handler)
+    try:
+        raise ValueError("a secret")
+    except ValueError:
+        logging.getLogger("mcp.server").exception("handler for %r raised", "a secret")
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert stream.getvalue() == "mcp.server: handler for %r raised (ValueError)\n"
+
+
+@pytest.mark.parametrize("version", [None, "2025-11-25", "2026-07-28", "1999-01-01"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"[" * 50_000,
+        b"1" * 6_000,
+        b'{"jsonrpc": "2.0", "id": 1, "result": {}}',
+        b'{"jsonrpc": "2.0", "id": [1], "method": "ping"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a:b"}}',
+    ],
+)
+@pytest.mark.timeout(30)
+def test_every_body_gets_an_answer(mcp: McpClient, version: str | None, body: bytes) -> None:
+    """None fails the server, and none keeps its thread waiting."""
+    headers = {name: value for name, value in HEADERS.items() if "Protocol" not in name}
+    if version is not None:
+        headers |= {"MCP-Protocol-Version": version}
+    answer = mcp.client.post(mcp.path, data=body, headers=headers)
+    assert answer.status_code in (200, 202, 400, 404)
+    if answer.status_code == 200:
+        assert "error" in answer.get_json()
+
+
 # --- the server around it
 
 
@@ -402,6 +447,11 @@ def test_a_request_starts_no_thread(mcp: McpClient, monkeypatch: pytest.MonkeyPa
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     settings = load_settings(environ={"MCP_ENABLED": "false"}, cwd=tmp_path)
     assert create_app(settings).test_client().post("/mcp", json={}).status_code == 404
+
+
+def test_it_is_listed_among_the_plugins() -> None:
+    hooks = {row.name for row in load_plugins().listing() if row.plugin == "mcp"}
+    assert hooks == {"memservice_blueprints", "memservice_cli_commands"}
 
 
 _NO_SDK = """

@@ -17,7 +17,9 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from memservice.cli import cli
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
+from memservice.settings import load_settings
 from support.clients.older_generations import ADMIN, SECRET
 from support.clients.server import Server
 from support.processes.command import MEMSERVICE, environment
@@ -103,21 +105,17 @@ def command(folder: Path, *options: str, **settings: str) -> Client:
 
 
 def test_the_sdks_client_uses_every_tool_over_stdio_on_a_store(tmp_path: Path) -> None:
-    uri = f"sqlite:///{tmp_path}/memory.db"
+    stored = {"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memory.db"}
 
     async def main() -> None:
-        settings = {"DB_CONNECTION_URI": uri, "MCP_WORKSPACE": "home"}
-        async with command(tmp_path, "--peer", "alice", **settings) as client:
+        async with command(tmp_path, "--peer", "alice", MCP_WORKSPACE="home", **stored) as client:
             await use(client)
-        async with command(tmp_path, "--workspace", "home", DB_CONNECTION_URI=uri) as client:
-            status = await client.call_tool("status", {})
-            assert status.structured_content is not None
-            assert status.structured_content["peer"] == "user"
-            peers = await client.call_tool("list_peers", {})
-            assert peers.structured_content is not None
-            assert [item["id"] for item in peers.structured_content["peers"]] == ["alice"]
 
     asyncio.run(main())
+    runtime = open_runtime(load_settings(environ=stored))
+    with runtime.storage.read() as tx:
+        assert tx.workspaces.locate("home", peer_id="alice").peer is not None
+    runtime.close()
 
 
 def test_the_sdks_client_uses_every_tool_over_stdio_on_a_server(
