@@ -163,6 +163,26 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
     assert max(asked) <= 50 * message_ranking.CANDIDATES_PER_HIT, asked
 
 
+def test_a_peers_search_ranks_once_if_it_wrote_half_of_the_messages(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in range(0, 400, 100):
+        lines = [("ann" if n % 2 else "bob", f"heron {start + n}") for n in range(100)]
+        services.say("s", *lines)
+    depths: list[int] = []
+    search = type(services.rt.storage.text).search
+
+    def counting(
+        self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any
+    ) -> TextMatches:
+        depths.append(k)
+        return search(self, tx, kind, workspace, terms, k, *more)
+
+    monkeypatch.setattr(type(services.rt.storage.text), "search", counting)
+    assert len(services.search("heron", 100, peer_id="bob")) == 100
+    assert len(depths) == 1
+
+
 def test_a_session_filter_searches_these_sessions_only(services: Services) -> None:
     services.peer("ann", "bob")
     for index, said in enumerate(sentences(120)):

@@ -65,7 +65,9 @@ class MessageRanking:
         if not self.query.terms and self.vector is None:
             # An empty query: the newest come first.
             return self.tx.rows.page(Message, fitting, NEWEST_STORED, limit)
-        first = depth = max(self.rt.settings.search.depth, limit)
+        # With a condition, deeper at once: the condition of a peer or a time leaves about half.
+        enough = limit if condition == TRUE else 2 * limit
+        first = depth = max(self.rt.settings.search.depth, enough)
         while True:
             keys, exhausted = self._rank(depth, index_filter)
             messages = self._first_matching(keys, condition, limit)
