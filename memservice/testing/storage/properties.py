@@ -94,11 +94,11 @@ CONDITIONS: st.SearchStrategy[Condition] = st.recursive(_leaf, _branches, max_le
 
 class PropertiesChapter(Chapter):
     def test_any_condition(self, storage: Storage, dataset: Dataset) -> None:
-        """For any condition, the storage returns the rows that the reference evaluator matches."""
+        """For any condition, the storage returns the rows that the reference evaluator matches.
+        The profile of hypothesis sets the number of conditions."""
         rows = storage.write(lambda tx: tx.conclusions.put(tricky.rows(dataset)))
 
         @settings(
-            max_examples=150,
             deadline=None,
             derandomize=True,
             database=None,

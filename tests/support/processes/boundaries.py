@@ -9,6 +9,7 @@ and what it holds without any end.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from memservice.domain.records import (
     Summary,
     Task,
 )
-from memservice.plugins import load_plugins
+from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime
 from memservice.services import messages, sessions
 from memservice.services.auth.principal import Principal
@@ -113,7 +115,12 @@ class Databases(Stores):
 def opened(uri: str, point: str = "") -> Runtime:
     os.environ[failpoints.POINTS] = point
     settings = load_settings(environ={"DB_CONNECTION_URI": f"failpoint+{uri}"}, cwd=Path.cwd())
-    return open_runtime(settings, plugins=load_plugins(settings, extra=[failpoints]))
+    return open_runtime(settings, plugins=plugins())
+
+
+@cache
+def plugins() -> Plugins:
+    return load_plugins(load_settings(environ={}, cwd=Path.cwd()), extra=[failpoints])
 
 
 def in_a_process(work: Callable[[], None]) -> int:
@@ -215,6 +222,9 @@ def warm_up(folder: Path) -> None:
     write(rt)
     work(rt)
     rt.close()
+    plugins()
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy all of it
 
 
 def main(stores: Stores, what: str) -> None:
