@@ -3,6 +3,6 @@ named after the fields of `/v3`."""
 
 from __future__ import annotations
 
-from memservice_mcp.tools.operations import conclusions, peers, sessions, workspaces
+from memservice_mcp.tools.operations import conclusions, messages, peers, sessions, workspaces
 
-TOOLS = (*workspaces.TOOLS, *peers.TOOLS, *sessions.TOOLS, *conclusions.TOOLS)
+TOOLS = (*workspaces.TOOLS, *peers.TOOLS, *sessions.TOOLS, *messages.TOOLS, *conclusions.TOOLS)

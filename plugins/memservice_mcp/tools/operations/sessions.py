@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from memservice.services import browsing, cloning, deletion, messages, sessions
+from memservice.services import browsing, cloning, deletion, sessions
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.messages import Draft
 from memservice.services.paging import Paging
 from memservice.services.peers import display_name
 from memservice.services.sessions import MemberConfig, SessionFields
 from memservice_mcp.context import ToolContext
-from memservice_mcp.tool import Arguments, Effect, Result, Tool
+from memservice_mcp.tool import Arguments, Effect, Tool
 from memservice_mcp.tools import answers, listings
 from memservice_mcp.tools.listings import counts_of
 from memservice_mcp.tools.operations.shared import (
@@ -28,7 +26,6 @@ from memservice_mcp.tools.operations.shared import (
     OptionalName,
     Resource,
 )
-from memservice_mcp.tools.shared import MessageItem, messages_of, parsed_time
 
 
 class OfSession(InWorkspace):
@@ -173,78 +170,6 @@ def inspect_session(context: ToolContext, arguments: OfSession) -> SessionResult
     )
 
 
-class MessageArguments(Arguments):
-    peer_id: Annotated[str, Field(min_length=1, description="The author.")]
-    content: str
-    metadata: Metadata = None
-    created_at: Annotated[str | None, Field(description="ISO 8601. Default: now.")] = None
-
-    def draft(self) -> Draft:
-        at: datetime | None = parsed_time("created_at", self.created_at)
-        return Draft(self.content, self.peer_id, metadata=self.metadata, created_at=at)
-
-
-class AddMessagesArguments(OfSession):
-    messages: Annotated[list[MessageArguments], Field(min_length=1, max_length=MAX_ITEMS)]
-
-
-class AddMessagesResult(Result):
-    ids: list[str]
-
-
-def add_messages_to_session(
-    context: ToolContext, arguments: AddMessagesArguments
-) -> AddMessagesResult:
-    stored = messages.create(
-        context.rt,
-        context.principal,
-        arguments.workspace(context),
-        arguments.session_id,
-        [message.draft() for message in arguments.messages],
-    )
-    return AddMessagesResult(ids=[row.uid for row in stored])
-
-
-class MessagesArguments(PageOfSession):
-    reverse: Annotated[bool, Field(description="Newest first.")] = False
-
-
-class MessagesResult(listings.PageResult):
-    messages: list[MessageItem]
-
-
-def get_session_messages(context: ToolContext, arguments: MessagesArguments) -> MessagesResult:
-    page = messages.page(
-        context.rt,
-        arguments.member(context),
-        arguments.workspace(context),
-        arguments.session_id,
-        None,
-        Paging(arguments.page, arguments.size, arguments.reverse),
-    )
-    return MessagesResult(messages=messages_of(page.items), **counts_of(page))
-
-
-class OneMessageArguments(OfSession):
-    message_id: Name
-
-
-class MessageResult(MessageItem):
-    metadata: dict[str, Any]
-
-
-def get_session_message(context: ToolContext, arguments: OneMessageArguments) -> MessageResult:
-    row = messages.get(
-        context.rt,
-        arguments.member(context),
-        arguments.workspace(context),
-        arguments.session_id,
-        arguments.message_id,
-    )
-    (item,) = messages_of([row])
-    return MessageResult(**item.model_dump(mode="python"), metadata=row.metadata)
-
-
 class SessionContextArguments(OfSession):
     peer_target: OptionalName = None
     tokens: Annotated[int, Field(ge=100, le=answers.MAX_TOKENS)] = 2_000
@@ -337,31 +262,6 @@ TOOLS = (
         OfSession,
         SessionResult,
         inspect_session,
-    ),
-    Tool(
-        "add_messages_to_session",
-        "Add messages to a session",
-        "Store up to 100 messages in order, all or none. Missing sessions and peers are created.",
-        AddMessagesArguments,
-        AddMessagesResult,
-        add_messages_to_session,
-        Effect.ADDS,
-    ),
-    Tool(
-        "get_session_messages",
-        "Get the messages of a session",
-        "List the messages of a session, oldest first.",
-        MessagesArguments,
-        MessagesResult,
-        get_session_messages,
-    ),
-    Tool(
-        "get_session_message",
-        "Get a message",
-        "Get one message of a session with its metadata.",
-        OneMessageArguments,
-        MessageResult,
-        get_session_message,
     ),
     Tool(
         "get_session_context",
