@@ -23,11 +23,11 @@ JsonObject = dict[str, Any]
 ACTIVE, ARCHIVED, DELETING = "active", "archived", "deleting"
 """States of a session. A workspace is either active or being deleted."""
 
-PEER, SCOPE = "peer", "scope"
+PEER, SCOPE, ERASED = "peer", "scope", "erased"
 """Kinds of peer. A scope is a hidden peer named `scope.<name>` that observes sessions and writes no
-messages."""
+messages. An erased one is named `erased.<uid>` until its last row is erased."""
 
-SCOPE_PREFIX = "scope."
+SCOPE_PREFIX, ERASED_PREFIX = "scope.", "erased."
 
 EXPLICIT, DEDUCTIVE, INDUCTIVE, CONTRADICTION = (
     "explicit",

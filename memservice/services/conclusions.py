@@ -37,6 +37,7 @@ from memservice.services import (
     moments,
     scopes,
     validation,
+    visibility,
     workspaces,
     write_hooks,
 )
@@ -260,6 +261,8 @@ def page(
         matching = (
             condition if shown.of_scopes else all_of(condition, scopes.not_of_scopes(tx, workspace))
         )
+        erased = visibility.not_erased(tx, workspace.key, "observer_key", "observed_key")
+        matching = all_of(matching, erased)
         order = paging.order("created_at", newest_first=True)
         stored: Condition
         if moment is not None:

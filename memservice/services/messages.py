@@ -9,7 +9,14 @@ from typing import Any
 
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
-from memservice.domain.filters import TRUE, Condition, parse_filters, resources
+from memservice.domain.filters import (
+    TRUE,
+    Condition,
+    all_of,
+    parse_filters,
+    resources,
+    uses_field,
+)
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Peer, Session, Workspace
 from memservice.domain.text.analysis import analyse
@@ -220,6 +227,9 @@ def page(
         session = visibility.find(tx, workspace_id, session_id=session_id).session
         if session is None:
             return paging.empty()
+        if uses_field(condition, "author"):
+            erased = visibility.not_erased(tx, session.workspace_key, "author_key")
+            condition = all_of(condition, erased)
         return page_of(tx, session, condition, paging)
 
 

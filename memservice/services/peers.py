@@ -240,8 +240,8 @@ def page(
     """Peers that are not scopes; with `kind`, scopes or both."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     condition = parse_filters(filters, resources.PEER, workspace_id=workspace_id)
-    if kind != "all":
-        condition = all_of(condition, equals(kind=SCOPE if kind == "scope" else PEER))
+    kinds = {None: (PEER,), "scope": (SCOPE,), "all": (PEER, SCOPE)}
+    condition = all_of(condition, equals(kind=kinds[kind]))
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(workspace_id)
         key = None if workspace is None else workspace.key

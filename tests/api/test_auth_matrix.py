@@ -159,6 +159,7 @@ TABLE = {
     "POST …/peers/<peer_id>/representation": Row(f"{_P}/representation", P, {}),
     "GET …/peers/<peer_id>/card": Row(f"{_P}/card", P),
     "PUT …/peers/<peer_id>/card": Row(f"{_P}/card", P, {"peer_card": ["Lives in Ulm"]}),
+    "DELETE …/peers/<peer_id>": Row(f"{_W}/peers/unknown", W, status=(404,)),
     "GET …/peers/<peer_id>/export": Row(f"{_P}/export", W),
     "GET …/peers/<peer_id>/context": Row(f"{_P}/context", P),
     "POST …/peers/<peer_id>/search": Row(f"{_P}/search", P, FOUND),

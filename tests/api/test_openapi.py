@@ -30,6 +30,7 @@ ADDED_OPERATIONS = {
     f"POST {W}/dreams/{{dream_id}}/undo",
     f"POST {W}/conclusions/{{conclusion_id}}/restore",
     f"DELETE {W}/sessions/{{session_id}}/messages/{{message_id}}",
+    f"DELETE {W}/peers/{{peer_id}}",
     f"GET {W}/erasures",
     f"GET {W}/peers/{{peer_id}}/export",
     f"GET {W}/erasures/{{erasure_id}}",

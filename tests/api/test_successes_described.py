@@ -58,7 +58,19 @@ NEVER_TOLD = {
         "[].certainty",
     },
     ("POST", "/v3/workspaces/{workspace_id}/webhooks", 200): {".secret"},
-    # The receipt of an erasure that has only been accepted.
+    # The receipt of an erasure that has only been accepted, and its counts without one.
+    ("DELETE", "/v3/workspaces/{workspace_id}/peers/{peer_id}", 202): {
+        ".session_id",
+        ".finished_at",
+    },
+    ("DELETE", "/v3/workspaces/{workspace_id}/peers/{peer_id}", 200): {
+        ".id",
+        ".session_id",
+        ".requested_by",
+        ".job_id",
+        ".created_at",
+        ".finished_at",
+    },
     (
         "DELETE",
         "/v3/workspaces/{workspace_id}/sessions/{session_id}/messages/{message_id}",
@@ -297,6 +309,9 @@ class Story:
         spare = {"messages": [{"peer_id": "alice", "content": "Forget this."}]}
         (deleted,) = self.do("POST", "…/sessions/talk/messages", spare)
         self.do("DELETE", f"…/sessions/talk/messages/{deleted['id']}")
+        self.do("POST", "…/peers", {"id": "passer-by"})
+        self.do("DELETE", "…/peers/passer-by?dry_run=true")
+        self.do("DELETE", "…/peers/passer-by")
         for path in ("", "/peers/alice", "/sessions/talk"):
             assert self.do("POST", f"…{path}/search", {"query": "tea"})
         self.do("POST", "…/peers/alice/representation", {})

@@ -187,7 +187,7 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     "search, nothing asked": (3, lambda s: s.services.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (
-        3,
+        4,
         _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10))),
     ),
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from flask import Response
 
@@ -13,11 +13,13 @@ from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.schemas import peers as schemas
+from memservice.api.v3.schemas.erasures import PeerErasure
 from memservice.api.v3.schemas.messages import Message as MessageShape
 from memservice.api.v3.schemas.messages import MessageSearchOptions
 from memservice.api.v3.schemas.queries import (
     PageQuery,
     PeerContextQuery,
+    PeerErasureQuery,
     PeerGet,
     SessionGet,
     TargetQuery,
@@ -25,7 +27,9 @@ from memservice.api.v3.schemas.queries import (
 from memservice.api.v3.schemas.sessions import Session as SessionShape
 from memservice.domain.records import Message, Peer, Session
 from memservice.services import cards, peers
+from memservice.services.erasure import peers as erasure
 from memservice.services.erasure import person
+from memservice.services.erasure.receipts import Receipt
 from memservice.services.paging import Page
 from memservice.services.retrieval import context, representation, search
 from memservice.services.retrieval.context import PeerContext
@@ -254,3 +258,46 @@ def export_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
         f"{peer_id}.ndjson",  # ids are letters, digits, dashes and underscores
         NDJSON,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What an erasure of a peer would erase, in the shape of its receipt."""
+
+    workspace: str
+    target: str
+    counts: Mapping[str, int]
+    uid: None = None
+    kind: str = "peer"
+    session: None = None
+    requested_by: None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    state: str = "dry_run"
+    task: None = None
+    created_at: None = None
+    finished_at: None = None
+
+
+@routes.operation(
+    "DELETE",
+    _PEER,
+    access=_OWN,
+    query=PeerErasureQuery,
+    answer=PeerErasure,
+    status=(202, 200),
+)
+def delete_peer(
+    call: Call, workspace_id: str, peer_id: str
+) -> tuple[Receipt, int] | tuple[DryRun, int]:
+    """Erase a peer
+
+    Everything that it said, everything that is held about it or by it, its card, memberships and
+    keys. It is gone immediately and its id is free: a new peer of this id starts empty. What others
+    said stays, also where it mentions the peer. Copies of its messages in cloned sessions are its
+    messages too. With `dry_run=true` the response (200) counts what would be erased.
+    The peer's own key may do this if the workspace's configuration has `self_service.enabled`.
+    """
+    if call.query["dry_run"]:
+        counts = erasure.counts(call.rt, call.principal, workspace_id, peer_id)
+        return DryRun(workspace_id, peer_id, counts), 200
+    return erasure.erase(call.rt, call.principal, workspace_id, peer_id), 202

@@ -1,7 +1,15 @@
 """Filters: callers' JSON becomes a tree of conditions (`ast`). `evaluate.matches` defines its
 meaning; storages translate it."""
 
-from memservice.domain.filters.ast import FALSE, TRUE, Condition, all_of, equals, texts_named
+from memservice.domain.filters.ast import (
+    FALSE,
+    TRUE,
+    Condition,
+    all_of,
+    equals,
+    texts_named,
+    uses_field,
+)
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.parse import parse_filters
 from memservice.domain.filters.resources import (
@@ -31,4 +39,5 @@ __all__ = [
     "parse_filters",
     "recall_allowlist",
     "texts_named",
+    "uses_field",
 ]

@@ -197,3 +197,10 @@ def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
             }
             named = values if named is None else named & values
     return None if named is None else tuple(sorted(named))
+
+
+def uses_field(node: Condition, field: str) -> bool:
+    """Whether any part of a node tests this field."""
+    if isinstance(node, All | Any_):
+        return any(uses_field(part, field) for part in node.parts)
+    return uses_field(node.part, field) if isinstance(node, Not) else node.field == field

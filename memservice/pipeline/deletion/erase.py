@@ -16,7 +16,7 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.domain.filters import Condition, equals
 from memservice.pipeline import card_lines
-from memservice.pipeline.deletion import messages
+from memservice.pipeline.deletion import messages, peers
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing, webhooks
@@ -97,6 +97,8 @@ class Erase(Handler):
         task = tasks[0]
         if "uids" in task.payload:
             return messages.prepare(rt, task)
+        if "peer" in task.payload:
+            return peers.prepare(rt, task)
         with rt.storage.read() as tx:
             target = _target(tx, task)
             workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
@@ -201,7 +203,7 @@ def _step(
 
 def _target(tx: Transaction, task: r.Task) -> Target | None:
     """The session or workspace to erase; None if it no longer exists or is not being deleted."""
-    if "uids" in task.payload:
+    if "uids" in task.payload or "peer" in task.payload:
         return None
     session, workspace = task.payload.get("session"), task.payload.get("workspace")
     target: Target | None = (

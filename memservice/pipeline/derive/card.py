@@ -13,7 +13,16 @@ from dataclasses import dataclass
 
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Condition
-from memservice.domain.records import EXPLICIT, LIVE, Card, Collection, Conclusion, Session, Task
+from memservice.domain.records import (
+    ERASED,
+    EXPLICIT,
+    LIVE,
+    Card,
+    Collection,
+    Conclusion,
+    Session,
+    Task,
+)
 from memservice.pipeline import card_lines
 from memservice.pipeline.derive.context import known_conclusion
 from memservice.pipeline.handler import Handler, InputErased, Outcome, Prepared, nothing
@@ -123,6 +132,9 @@ def _read(
     workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
     if collection is None or workspace is None:
         return "no conclusions are stored"
+    peers = tx.peers.by_keys([collection.observer_key, collection.observed_key])
+    if any(peer.kind == ERASED for peer in peers.values()):
+        return "the peer is being erased"
     session = tx.sessions.by_key(task.session_key or 0)
     config = dreams.effective_configuration(rt, tx, collection, session)
     if not (config.card_create and rt.settings.peer_card.refresh):

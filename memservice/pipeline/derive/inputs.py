@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memservice.domain.configuration import resolve
-from memservice.domain.records import DELETING, SCOPE, Conclusion, Message, Peer, Session, Task
+from memservice.domain.records import (
+    DELETING,
+    ERASED,
+    SCOPE,
+    Conclusion,
+    Message,
+    Peer,
+    Session,
+    Task,
+)
 from memservice.pipeline.derive import context
 from memservice.pipeline.derive.context import HISTORY, Observers, RelatedSearch
 from memservice.pipeline.derive.echo import EchoGuard
@@ -66,9 +75,11 @@ def read(
     keys = [int(key) for key in tasks[0].payload.get("observers", [])]
     peers = tx.peers.by_keys(sorted({messages[0].author_key, *keys}))
     observed = peers.get(messages[0].author_key)
-    if observed is None or workspace is None:
+    if observed is None or observed.kind == ERASED or workspace is None:
         return None
-    observers = [peers[key] for key in keys if key in peers and peers[key].kind != SCOPE]
+    observers = [
+        peers[key] for key in keys if key in peers and peers[key].kind not in (SCOPE, ERASED)
+    ]
     others = [peer for peer in observers if peer.key != observed.key]
     other_observers = context.observers_of(tx, session, others, context.scopes_of(tx, session))
     history = HISTORY if asks_model(reasoner) else 0

@@ -13,7 +13,7 @@ from datetime import datetime
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Condition
 from memservice.domain.ids import new_uid
-from memservice.domain.records import DELETING, LIVE, Collection, Conclusion, Task
+from memservice.domain.records import DELETING, ERASED, LIVE, Collection, Conclusion, Task
 from memservice.pipeline import card_lines
 from memservice.pipeline.card_lines import visible
 from memservice.pipeline.derive import deduplication
@@ -241,8 +241,9 @@ def _read(rt: Runtime, tx: Transaction, task: Task, *, is_approved: bool) -> Dre
     workspace = None if collection is None else tx.workspaces.by_key(collection.workspace_key)
     if collection is None or workspace is None:
         return "no conclusions are stored"
-    observer = tx.peers.by_keys([collection.observer_key]).get(collection.observer_key)
-    if observer is None:
+    peers = tx.peers.by_keys([collection.observer_key, collection.observed_key])
+    observer, observed = peers.get(collection.observer_key), peers.get(collection.observed_key)
+    if observer is None or ERASED in (observer.kind, observed and observed.kind):
         return "no conclusions are stored"
     key = task.payload.get("session")
     session = tx.sessions.by_key(key) if isinstance(key, int) else None

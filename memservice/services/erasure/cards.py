@@ -26,6 +26,9 @@ def remove_lines(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> 
         card = tx.cards.one(observer_key, rows[0].observed)
         if card is None:
             continue
+        peers = tx.peers.by_keys([observer_key, observed_key])
+        if observed_key not in peers or peers[observed_key].slug != rows[0].observed:
+            continue  # the observed peer is erased: the card is of a new one with its id
         callers = {folded(line) for line in card.given}
         own = [line for line in card.lines if folded(line) not in callers]
         quoted = _quoted(tx, collection_key, own)
@@ -37,18 +40,17 @@ def remove_lines(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> 
         if lines:
             tx.cards.save(replace(card, key=0, lines=lines, updated_at=rt.clock()))
         erased_marks = {row.fingerprint for row in rows}
-        if any(not erased_marks & _marks(line) for line in removed):
-            peers = tx.peers.by_keys([observer_key, observed_key])
-            if peers.keys() >= {observer_key, observed_key}:
-                dreams.enqueue(
-                    rt,
-                    tx,
-                    peers[observer_key],
-                    peers[observed_key],
-                    dreams.CARD_REFRESH,
-                    rebuild=True,
-                    trigger=dreams.ERASURE,
-                )
+        in_other_words = any(not erased_marks & _marks(line) for line in removed)
+        if in_other_words and observer_key in peers:
+            dreams.enqueue(
+                rt,
+                tx,
+                peers[observer_key],
+                peers[observed_key],
+                dreams.CARD_REFRESH,
+                rebuild=True,
+                trigger=dreams.ERASURE,
+            )
 
 
 def _marks(line: str) -> set[str]:

@@ -29,6 +29,11 @@ class ErasedRows:
     """Kind of a removed summary → the last position that it covered (`summaries.make_again`)."""
     counts: Mapping[str, int]
     """Number of erased rows by table."""
+    first: int = 0
+    """The first position that is free now."""
+
+
+NOTHING = ErasedRows({}, (), {}, {})
 
 
 def erase(
@@ -60,4 +65,5 @@ def erase(
         [*(message.uid for message in messages), *(row.uid for row in erased)],
         covered,
         counts,
+        min(message.seq for message in messages),
     )

@@ -3,7 +3,6 @@ sums of tokens and the join and leave marks of members."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from memservice.domain.filters import all_of, equals
@@ -100,7 +99,3 @@ def _move_marks(tx: Transaction, session: Session, progress: Progress, last: int
 
 def _between(after: int, last: int) -> Condition:
     return all_of(Compare("seq", "gt", after), Compare("seq", "lte", last))
-
-
-def first_of(messages: Iterable[Message]) -> int:
-    return min(message.seq for message in messages)

@@ -5,17 +5,21 @@ nothing is left."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import (
     Conclusion,
+    Delivery,
     IdempotencyKey,
     JsonObject,
+    Message,
     Metamessage,
+    Peer,
     Session,
     Summary,
     Task,
@@ -91,6 +95,11 @@ def clean_tasks(tx: Transaction, erased: Erased, after: int) -> int | None:
     at the end. A task without other rows is deleted."""
     own = equals(workspace_key=erased.workspace_key, kind=(*_BY_MESSAGE, *_BY_KEYS))
     tasks = tx.rows.page(Task, all_of(own, Compare("key", "gt", after)), limit=BATCH_SIZE)
+    _clean(tx, tasks, erased)
+    return tasks[-1].key if len(tasks) == BATCH_SIZE else None
+
+
+def _clean(tx: Transaction, tasks: Sequence[Task], erased: Erased) -> None:
     dropped: list[int] = []
     for task in tasks:
         if not _refers(task, erased):
@@ -102,7 +111,6 @@ def clean_tasks(tx: Transaction, erased: Erased, after: int) -> int | None:
             tx.rows.change(Task, equals(key=task.key), payload=payload)
     if dropped:
         tx.rows.delete(Task, equals(key=tuple(dropped)))
-    return tasks[-1].key if len(tasks) == BATCH_SIZE else None
 
 
 def _refers(task: Task, erased: Erased) -> bool:
@@ -211,3 +219,86 @@ def idempotency_left(
     rows = tx.rows.page(IdempotencyKey, own, limit=BATCH_SIZE)
     is_left = any(not erased.messages.isdisjoint(row.message_keys) for row in rows)
     return ["idempotency records"] * is_left, rows[-1].key if len(rows) == BATCH_SIZE else None
+
+
+def clean_tasks_of_peer(tx: Transaction, peer: Peer, after: int) -> int | None:
+    """Remove an erased peer, and rows that no longer exist, from the next tasks of its workspace,
+    by key. Returns the last key, None at the end."""
+    # Not from the tasks that remove the vectors of such rows.
+    own = equals(workspace_key=peer.workspace_key, kind=(*_BY_MESSAGE, kinds.EMBED, kinds.INDEX))
+    tasks = tx.rows.page(Task, all_of(own, Compare("key", "gt", after)), limit=BATCH_SIZE)
+    erased = Erased(
+        peer.workspace_key,
+        frozenset(_missing(tx, Message, tasks, indexing.MESSAGE)),
+        frozenset(_missing(tx, Conclusion, tasks, indexing.CONCLUSION)),
+        frozenset(),
+    )
+    _clean(tx, tasks, erased)
+    for task in tasks:
+        observers = task.payload.get("observers", [])
+        if peer.key in observers:
+            payload = {**task.payload, "observers": [key for key in observers if key != peer.key]}
+            tx.rows.change(Task, equals(key=task.key), payload=payload)
+    return tasks[-1].key if len(tasks) == BATCH_SIZE else None
+
+
+def _missing(tx: Transaction, record: type[Any], tasks: Sequence[Task], kind: str) -> set[int]:
+    """Keys of rows of this kind that tasks name but that do not exist."""
+    keys = {
+        key
+        for task in tasks
+        if task.kind in _BY_KEYS and task.payload.get("kind", indexing.MESSAGE) == kind
+        for name in _LISTS
+        for key in task.payload.get(name, ())
+    }
+    if kind == indexing.MESSAGE:
+        keys |= {task.message_key for task in tasks if task.message_key is not None}
+    if not keys:
+        return keys
+    return keys - {row.key for row in tx.rows.page(record, equals(key=tuple(sorted(keys))))}
+
+
+def clean_records_of_peer(tx: Transaction, peer: Peer, after: int) -> int | None:
+    """Remove messages that no longer exist from the next idempotency records of the workspace of
+    an erased peer, by key. Returns the last key, None at the end."""
+    own = all_of(equals(workspace_key=peer.workspace_key), Compare("key", "gt", after))
+    rows = tx.rows.page(IdempotencyKey, own, limit=BATCH_SIZE)
+    keys = sorted({key for row in rows for key in row.message_keys})
+    present = {position.key for position in tx.messages.positions(keys)}
+    changed = [
+        replace(row, message_keys=[key for key in row.message_keys if key in present])
+        for row in rows
+        if not present.issuperset(row.message_keys)
+    ]
+    if changed:
+        tx.rows.put(changed)
+    return rows[-1].key if len(rows) == BATCH_SIZE else None
+
+
+def clean_webhooks_of_peer(
+    tx: Transaction, peer: Peer, slug: str, asked_at: datetime, after: int
+) -> int | None:
+    """Delete the next records of deliveries, and at first the tasks of deliveries, whose events
+    name an erased peer by its id and are not newer than the erasure. Returns the last key of a
+    record, None at the end."""
+    own = all_of(equals(workspace_key=peer.workspace_key), Compare("created_at", "lte", asked_at))
+    if not after:
+        tasks = tx.rows.page(Task, all_of(own, equals(kind=kinds.WEBHOOK)))
+        quoting = tuple(task.key for task in tasks if _names(task.payload["body"], slug))
+        if quoting:
+            tx.rows.delete(Task, equals(key=quoting))
+    deliveries = tx.rows.page(Delivery, all_of(own, Compare("key", "gt", after)), limit=BATCH_SIZE)
+    quoting = tuple(row.key for row in deliveries if _names(row.body, slug))
+    if quoting:
+        tx.rows.delete(Delivery, equals(key=quoting))
+    return deliveries[-1].key if len(deliveries) == BATCH_SIZE else None
+
+
+def _names(body: str, slug: str) -> bool:
+    """Whether a value of an event is the id of a peer. The receipt of an erasure may name it."""
+    try:
+        event = json.loads(body)
+    except ValueError:
+        return False
+    data = event.get("data", event) if isinstance(event, dict) else {}
+    return isinstance(data, dict) and slug in (data.get("observer"), data.get("observed"))

@@ -12,6 +12,7 @@ from memservice.domain.records import (
     Conclusion,
     Lease,
     Message,
+    Peer,
     Session,
     Task,
 )
@@ -39,6 +40,16 @@ def interrupt_pairs(tx: Transaction, conclusions: Sequence[Conclusion]) -> None:
         for row in conclusions
     }
     _interrupt(tx, lambda kind, about: kind in (kinds.DREAM, kinds.CARD) and tuple(about) in pairs)
+
+
+def interrupt_peer(tx: Transaction, peer: Peer) -> None:
+    """The same for the work that derives from, or concludes for or about, a peer."""
+    workspace, key = str(peer.workspace_key), str(peer.key)
+    of_peer = (kinds.REPRESENTATION, kinds.DREAM, kinds.CARD)
+    _interrupt(
+        tx,
+        lambda kind, about: kind in of_peer and about[0] == workspace and key in about[1:],
+    )
 
 
 def _interrupt(tx: Transaction, reads: Callable[[str, list[str]], bool]) -> None:

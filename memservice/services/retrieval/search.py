@@ -15,6 +15,7 @@ from memservice.domain.filters import (
     parse_filters,
     resources,
     texts_named,
+    uses_field,
 )
 from memservice.domain.records import ACTIVE, DELETING, Message, Workspace
 from memservice.domain.sizes import MAX_QUERY
@@ -171,6 +172,9 @@ def search(
         session_keys = (
             sessions_named(tx, workspace, condition) if session_keys is None else session_keys
         )
+        if uses_field(condition, "author"):
+            erased = visibility.not_erased(tx, workspace.key, "author_key")
+            condition = all_of(condition, erased)
         if perspective is not None:
             condition = all_of(condition, perspective_of(tx, workspace, perspective))
         if located.peer is not None:

@@ -261,6 +261,12 @@ def erase_conclusions(
     return _task(rt, ERASE, payload=payload, outcome=dict(counts))
 
 
+def erase_peer(rt: Runtime, peer: Peer) -> Task:
+    """Erase a peer that is gone for callers. Like `erase_session`, only the payload refers to
+    it."""
+    return _task(rt, ERASE, payload={"peer": peer.key, "workspace": peer.workspace_key})
+
+
 def repack(rt: Runtime, session: Session, first: int) -> Task:
     """Close the gap at position `first` of a session."""
     return _task(

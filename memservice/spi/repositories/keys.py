@@ -60,14 +60,17 @@ class Keys(Repository):
         self.rows.change(ApiKey, equals(uid=uid, revoked_at=None), revoked_at=at)
         return self.rows.count(ApiKey, equals(uid=uid)) > 0
 
-    def revoke_of(self, at: datetime, workspace_id: str, session_id: str | None = None) -> int:
-        """Revoke the keys of a workspace, or of one session in it, by slug; returns how many were
-        not revoked yet."""
-        named = (
-            equals(workspace=workspace_id)
-            if session_id is None
-            else equals(workspace=workspace_id, session=session_id)
-        )
+    def revoke_of(
+        self,
+        at: datetime,
+        workspace_id: str,
+        session_id: str | None = None,
+        peer_id: str | None = None,
+    ) -> int:
+        """Revoke the keys of a workspace, or of one session or peer in it, by slug; returns how
+        many were not revoked yet."""
+        names = {"workspace": workspace_id, "session": session_id, "peer": peer_id}
+        named = equals(**{name: value for name, value in names.items() if value is not None})
         return self.rows.change(ApiKey, all_of(named, equals(revoked_at=None)), revoked_at=at)
 
     def used(self, uid: str, at: datetime, unless_since: datetime) -> bool:

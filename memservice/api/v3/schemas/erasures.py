@@ -37,3 +37,16 @@ class Erasure(BaseSchema):
     )
     created_at = DateTime(required=True)
     finished_at = DateTime(allow_none=True, required=True)
+
+
+class PeerErasure(Erasure):
+    """The receipt, or for a dry run only what would be erased."""
+
+    id = String(attribute="uid", allow_none=True, required=True)
+    requested_by = String(allow_none=True, required=True)
+    state = String(
+        required=True,
+        metadata={"description": "As in other receipts; `dry_run`: nothing was changed"},
+    )
+    job_id = String(attribute="task", allow_none=True, required=True)
+    created_at = DateTime(allow_none=True, required=True)

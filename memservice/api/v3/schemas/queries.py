@@ -63,6 +63,12 @@ class AnyWorkspaceTargetQuery(TargetQuery):
     workspace_id = Name(allow_none=True, load_default=None)
 
 
+class PeerErasureQuery(BaseSchema):
+    dry_run = Boolean(
+        load_default=False, metadata={"description": "Count what would be erased, change nothing"}
+    )
+
+
 class CloneQuery(BaseSchema):
     message_id = Name(allow_none=True, load_default=None)
 

@@ -1,0 +1,122 @@
+"""Erasure of a peer: gone for every caller, and its id free, when the request returns. A task
+erases what it said and what is held about it by anyone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memservice.domain.configuration import allows_self_service
+from memservice.domain.errors import NotFound
+from memservice.domain.filters import all_of, equals
+from memservice.domain.filters.ast import Any_, Condition
+from memservice.domain.records import (
+    ERASED,
+    ERASED_PREFIX,
+    PEER,
+    ApiKey,
+    Card,
+    Conclusion,
+    Document,
+    Member,
+    Message,
+    Metamessage,
+    NamedCollection,
+    Peer,
+    PeerName,
+    Workspace,
+)
+from memservice.runtime import Runtime
+from memservice.services import validation
+from memservice.services.auth import policy
+from memservice.services.auth.principal import Principal
+from memservice.services.erasure import receipts, work
+from memservice.services.erasure.receipts import ErasureRequest, Receipt
+from memservice.services.tasks import outbox
+from memservice.spi.storage import Transaction
+
+KEEP = "keep"
+"""Mentions of the peer in what others said stay."""
+
+
+def counts(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> dict[str, int]:
+    """What `erase` would erase now: number of rows by table. Changes nothing. Raises NotFound, and
+    Unauthorised for a peer's own key unless the workspace allows self-service."""
+    policy.require(principal, workspace_id, peer_id=slug)
+    with rt.storage.read() as tx:
+        workspace, peer = _require(tx, principal, workspace_id, slug)
+        owner = equals(owner_key=peer.key)
+        own_or_about = Any_((equals(observer_key=peer.key), equals(target=peer.slug)))
+        return {
+            "messages": tx.rows.count(Message, equals(author_key=peer.key)),
+            "conclusions": tx.rows.count(Conclusion, _of_pairs(workspace, peer)),
+            "cards": tx.rows.count(Card, _in(workspace, own_or_about)),
+            "members": tx.rows.count(Member, equals(peer_key=peer.key)),
+            "api_keys": tx.rows.count(ApiKey, equals(workspace=workspace.slug, peer=peer.slug)),
+            "named_collections": tx.rows.count(NamedCollection, owner),
+            "documents": tx.rows.count(Document, owner),
+            "metamessages": tx.rows.count(Metamessage, owner),
+        }
+
+
+def erase(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> Receipt:
+    """Erase a peer that is not a scope. Its keys are revoked, its memberships end, and a new peer
+    of the same id starts empty. What others said stays, also where it mentions the peer. Returns
+    the receipt. Raises NotFound, and Unauthorised for a
+    peer's own key unless the workspace allows self-service."""
+    policy.require(principal, workspace_id, peer_id=slug)
+
+    def change(tx: Transaction) -> Receipt:
+        workspace, peer = _require(tx, principal, workspace_id, slug)
+        work.interrupt_peer(tx, peer)
+        workspace, peer = _require(tx, principal, workspace_id, slug, lock=True)
+        name = ERASED_PREFIX + peer.uid
+        tx.peers.put(
+            [
+                replace(
+                    peer,
+                    kind=ERASED,
+                    slug=name,
+                    v1_name=name,
+                    v1_role=None,
+                    metadata={},
+                    configuration={},
+                )
+            ]
+        )
+        now = rt.clock()
+        tx.rows.delete(PeerName, equals(peer_key=peer.key))
+        tx.rows.change(Member, equals(peer_key=peer.key), kind=ERASED, peer=name, left_at=now)
+        own_or_about = Any_((equals(observer_key=peer.key), equals(target=peer.slug)))
+        tx.rows.delete(Card, _in(workspace, own_or_about))
+        tx.keys.revoke_of(now, workspace.slug, peer_id=peer.slug)
+        task = outbox.erase_peer(rt, peer)
+        request = ErasureRequest(
+            receipts.PEER, workspace, slug, peer.uid, options={"mentions": KEEP}
+        )
+        erasure = receipts.open(rt, tx, principal.actor, request, task)
+        tx.tasks.add([task])
+        return receipts.receipt(tx, erasure)
+
+    return rt.storage.write(change)
+
+
+def _require(
+    tx: Transaction, principal: Principal, workspace_id: str, slug: str, *, lock: bool = False
+) -> tuple[Workspace, Peer]:
+    workspace = tx.workspaces.by_slug(workspace_id)
+    policy.require_self_service(
+        principal, workspace is not None and allows_self_service(workspace.configuration)
+    )
+    peer = None if workspace is None else tx.peers.by_slug(workspace.key, slug, lock=lock)
+    validation.refuse_scope(slug, peer, ("peer_id",))
+    if workspace is None or peer is None or peer.kind != PEER:
+        raise NotFound(f"Peer {slug} not found in workspace {workspace_id}")
+    return workspace, peer
+
+
+def _in(workspace: Workspace, condition: Condition) -> Condition:
+    return all_of(equals(workspace_key=workspace.key), condition)
+
+
+def _of_pairs(workspace: Workspace, peer: Peer) -> Condition:
+    return _in(workspace, Any_((equals(observer_key=peer.key), equals(observed_key=peer.key))))

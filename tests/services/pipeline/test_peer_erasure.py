@@ -1,0 +1,257 @@
+"""Erasure of a peer: gone at once, its id free, and nothing of it left when the receipt is
+`done`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from memservice.domain import records as r
+from memservice.domain.errors import InvalidInput, NotFound, Unauthorised
+from memservice.domain.filters import TRUE, equals
+from memservice.domain.ids import new_uid
+from memservice.pipeline.deletion import peers as peer_erasure
+from memservice.services import cards, conclusions, workspaces
+from memservice.services import messages as message_service
+from memservice.services import peers as peer_service
+from memservice.services.auth.principal import Principal
+from memservice.services.conclusions import ConclusionDraft
+from memservice.services.erasure import peers, positions
+from memservice.services.erasure.receipts import Receipt
+from memservice.services.paging import Paging
+from memservice.services.tasks import kinds
+from memservice.spi.capabilities import Capability
+from memservice.spi.schema import TABLES
+from memservice.worker import runner
+from support.pipeline.all_tables import fill
+from support.pipeline.fakes import ExternalIndex, LengthEmbedder
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+
+OpenPipeline = Callable[..., Pipeline]
+
+
+def erase(pipeline: Pipeline, slug: str = "alice") -> Receipt:
+    return peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, slug)
+
+
+def receipt(pipeline: Pipeline, erasure: Receipt) -> r.Erasure:
+    with pipeline.rt.storage.read() as tx:
+        row = tx.erasures.by_uid(erasure.uid)
+    assert row is not None
+    return row
+
+
+def all_rows(pipeline: Pipeline, *without: type[Any]) -> str:
+    with pipeline.rt.storage.read() as tx:
+        return "\n".join(
+            repr(row)
+            for spec in TABLES
+            if spec.record not in without
+            for row in tx.rows.page(spec.record, TRUE)
+        )
+
+
+def messages_of(pipeline: Pipeline, session: str) -> list[r.Message]:
+    with pipeline.rt.storage.read() as tx:
+        return tx.rows.page(r.Message, equals(session=session))
+
+
+def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I own a quokka."), ("bob", "I like tea."))
+    pipeline.work()
+    conclusions.create(
+        pipeline.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("has a quokka", "bob", "alice", "s")]
+    )
+    cards.put(pipeline.rt, PRINCIPAL, WORKSPACE, "bob", "alice", ["quokka"])
+    erase(pipeline)
+    with pytest.raises(NotFound):
+        erase(pipeline)
+    page = peer_service.page(pipeline.rt, PRINCIPAL, WORKSPACE, None, Paging(1, 50))
+    assert [peer.slug for peer in page.items] == ["bob"]
+    everyone = peer_service.page(pipeline.rt, PRINCIPAL, WORKSPACE, None, Paging(1, 50), kind="all")
+    assert [peer.slug for peer in everyone.items] == ["bob"]
+    peer_service.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, "alice", None, None)
+    assert cards.get(pipeline.rt, PRINCIPAL, WORKSPACE, "bob", "alice") is None
+    of_alice = {"observed_id": "alice"}
+    listed = conclusions.page(pipeline.rt, PRINCIPAL, WORKSPACE, of_alice, Paging(1, 50))
+    assert listed.items == []
+    said = message_service.page(
+        pipeline.rt, PRINCIPAL, WORKSPACE, "s", {"peer_id": "alice"}, Paging(1, 50)
+    )
+    assert said.items == []
+    pipeline.say("s", ("alice", "I am new here."))
+    pipeline.work()
+    assert [message.content for message in messages_of(pipeline, "s")] == [
+        "I like tea.",
+        "I am new here.",
+    ]
+    assert [message.seq for message in messages_of(pipeline, "s")] == [1, 2]
+    assert pipeline.texts("alice") == ["I am new here."]
+    assert "quokka" not in all_rows(pipeline)
+
+
+def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_erasure, "BATCH_SIZE", 7)
+    monkeypatch.setattr(peer_erasure, "MAX_SESSIONS", 2)
+    for session in ("a", "b", "c"):
+        fill(pipeline, WORKSPACE, session)
+    with pipeline.rt.storage.read() as tx:
+        (alice,) = tx.rows.page(r.Peer, equals(slug="alice"))
+        bobs = tx.rows.count(r.Conclusion, equals(observer="bob", observed="bob"))
+    before = peers.counts(pipeline.rt, PRINCIPAL, WORKSPACE, "alice")
+    assert before["messages"] == 75
+    assert all(before[name] for name in before if name != "api_keys")
+    assert peers.counts(pipeline.rt, PRINCIPAL, WORKSPACE, "alice") == before
+    erasure = erase(pipeline)
+    pipeline.work()
+    done = receipt(pipeline, erasure)
+    assert done.state == r.FINISHED, [task.last_error for task in pipeline.tasks(kinds.ERASE)]
+    assert (done.counts["messages"], done.counts["peers"]) == (75, 1)
+    assert done.counts["conclusions"] == before["conclusions"]
+    text = all_rows(pipeline, r.Erasure, r.Task)
+    assert "apples" not in text
+    assert "alice" not in text
+    for session in ("a", "b", "c"):
+        rows = messages_of(pipeline, session)
+        assert [row.seq for row in rows] == list(range(1, 26))
+        assert {row.author for row in rows} == {"bob"}
+    with pipeline.rt.storage.read() as tx:
+        assert tx.rows.count(r.Conclusion, equals(observer="bob", observed="bob")) == bobs
+        for spec in TABLES:
+            for row in tx.rows.page(spec.record, TRUE):
+                for field in (
+                    "author_key",
+                    "owner_key",
+                    "peer_key",
+                    "observer_key",
+                    "observed_key",
+                ):
+                    assert getattr(row, field, None) != alice.key
+        for session in tx.rows.page(r.Session):
+            assert session.message_count == 25
+
+
+class Crash(BaseException):
+    """The process dies."""
+
+
+def test_an_interrupted_erasure_continues(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer_erasure, "BATCH_SIZE", 20)
+    monkeypatch.setattr(positions, "BATCH_SIZE", 10)
+    fill(pipeline, WORKSPACE, "s")
+    erasure = erase(pipeline)
+    (unit,) = [unit for unit in pipeline.ready() if unit.startswith("erase:")]
+    commit = runner._commit
+    crashes = 0
+    for _ in range(200):
+        calls = iter(range(10))
+
+        def dying(*arguments: Any, calls: Iterator[int] = calls) -> Any:
+            outcome = commit(*arguments) if next(calls) == 0 else None
+            if outcome is None:
+                raise Crash
+            return outcome
+
+        with monkeypatch.context() as patched:
+            patched.setattr(runner, "_commit", dying)
+            try:
+                pipeline.run(unit)
+                break
+            except Crash:
+                crashes += 1
+        pipeline.clock.advance(hours=1)
+    assert crashes > 5
+    pipeline.work()
+    done = receipt(pipeline, erasure)
+    assert (done.state, done.counts["messages"]) == (r.FINISHED, 25)
+    assert [row.seq for row in messages_of(pipeline, "s")] == list(range(1, 26))
+
+
+def test_keys_of_an_erased_peer_are_revoked(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I like tea."))
+    now = pipeline.clock()
+    minted = [
+        r.ApiKey(uid=new_uid(), workspace=WORKSPACE, peer=slug, created_at=now)
+        for slug in ("alice", "bob")
+    ]
+    pipeline.rt.storage.write(lambda tx: [tx.keys.add(key) for key in minted])
+    erase(pipeline)
+    with pipeline.rt.storage.read() as tx:
+        revoked = [tx.keys.by_uid(key.uid) for key in minted]
+    assert [key is not None and key.revoked_at is not None for key in revoked] == [True, False]
+
+
+def test_events_that_name_the_peer_are_deleted(pipeline: Pipeline) -> None:
+    (said, *_) = pipeline.say("s", ("alice", "I like tea."), ("bob", "I like tea."))
+    now, key = pipeline.clock(), said.workspace_key
+
+    def body(slug: str) -> str:
+        return json.dumps({"type": "queue.empty", "data": {"observer": None, "observed": slug}})
+
+    rows = [
+        r.Delivery(
+            uid=new_uid(), workspace_key=key, endpoint_key=1, event_uid=new_uid(), event="e",
+            body=body(slug), attempt=1, created_at=now,
+        )
+        for slug in ("alice", "bob")
+    ]  # fmt: skip
+    pipeline.rt.storage.write(lambda tx: tx.rows.put(rows))
+    erase(pipeline)
+    pipeline.work()
+    with pipeline.rt.storage.read() as tx:
+        assert [row.body for row in tx.rows.page(r.Delivery)] == [body("bob")]
+
+
+def test_work_in_progress_stores_nothing_about_an_erased_peer(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I own a quokka."), ("bob", "I like tea."))
+
+    def erase_meanwhile(request: object) -> None:
+        pipeline.reasoner.act = None
+        erase(pipeline)
+
+    pipeline.reasoner.act = erase_meanwhile
+    pipeline.work()
+    assert "quokka" not in all_rows(pipeline)
+    assert pipeline.texts("bob") == ["I like tea."]
+
+
+def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) -> None:
+    index = ExternalIndex()
+    pipeline = open_pipeline(
+        LengthEmbedder("lengths-1", Capability.SEMANTIC),
+        index,
+        EMBEDDER="lengths",
+        VECTOR_STORE_TYPE="outside",
+    )
+    pipeline.say("s", ("alice", "I own a quokka."), ("bob", "I like tea."))
+    pipeline.work()
+    assert len(index.rows) == 4
+    erasure = erase(pipeline)
+    pipeline.work()
+    assert receipt(pipeline, erasure).state == r.FINISHED
+    assert len(index.rows) == 2
+
+
+def test_scopes_and_narrow_keys_are_refused(pipeline: Pipeline) -> None:
+    fill(pipeline, WORKSPACE, "s")
+    with pytest.raises(InvalidInput):
+        erase(pipeline, "scope.team")
+    with pytest.raises(NotFound):
+        erase(pipeline, "nobody")
+    own = Principal(workspace_id=WORKSPACE, peer_id="alice")
+    with pytest.raises(Unauthorised):
+        peers.erase(pipeline.rt, own, WORKSPACE, "alice")
+    with pytest.raises(Unauthorised):
+        peers.counts(pipeline.rt, own, WORKSPACE, "alice")
+    allowed = {"self_service": {"enabled": True}}
+    workspaces.update(pipeline.rt, PRINCIPAL, WORKSPACE, None, allowed)
+    with pytest.raises(Unauthorised):
+        peers.erase(pipeline.rt, own, WORKSPACE, "bob")
+    assert peers.erase(pipeline.rt, own, WORKSPACE, "alice").state == r.ACCEPTED
