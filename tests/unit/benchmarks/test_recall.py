@@ -80,18 +80,20 @@ def test_sets_of_any_size_can_be_generated() -> None:
 def test_two_runs_are_compared_by_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(*arguments: str) -> list[str]:
-        monkeypatch.setattr(sys, "argv", ["recall", *arguments])
+    def run(name: str, *arguments: str) -> list[str]:
+        database = f"sqlite:///{tmp_path / name}.db"
+        monkeypatch.setattr(sys, "argv", ["recall", "--db", database, *arguments])
         command.main()
         return capsys.readouterr().out.splitlines()
 
     small = ["--kind", "assistant", "--split", "tuning", "--count", "1", "--idle", "0"]
+    small += ["--surface", "workspace search"]
     saved = str(tmp_path / "first.json")
-    run("--db", "memory://", *small, "--save", saved, "--option", "SEARCH_NEIGHBOUR_WEIGHT=0")
+    run("one", *small, "--save", saved, "--option", "SEARCH_NEIGHBOUR_WEIGHT=0")
     values = json.loads(Path(saved).read_text("utf-8"))
     row = "assistant, tuning / workspace search / all"
     assert 0 < sum(values[row]["r@10"]) / len(values[row]["r@10"]) < 1
-    lines = run("--db", "memory://", *small, "--against", saved)
-    (difference,) = lines[lines.index("Differences:") + 1 :][:1]
+    lines = run("two", *small, "--against", saved)
+    (difference,) = lines[lines.index("Differences:") + 1 :]
     assert difference.startswith(row)
     assert "0.0 ±0.0" not in difference
