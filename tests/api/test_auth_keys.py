@@ -386,6 +386,7 @@ def test_a_refused_request_does_not_count_as_use(auth_client: AuthClient) -> Non
     assert [item["last_used_at"] for item in auth_client.do("GET", KEYS)["items"]] == [None]
 
 
+@pytest.mark.slow
 def test_revoking_takes_effect_at_once_in_every_process(tmp_path: Path) -> None:
     """Two applications on one store, as two processes are."""
     uri = sqlite_store_at(tmp_path / "shared.db")

@@ -149,6 +149,7 @@ def test_a_bug_in_a_provider_is_still_an_error(chat: ChatWithModel) -> None:
 
 
 class TestDeadline:
+    @pytest.mark.slow
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("mode", ["extractive", "error"])
     def test_a_call_that_hangs_is_ended(self, tmp_path: Path, mode: str, stream: bool) -> None:
@@ -171,6 +172,7 @@ class TestDeadline:
                 assert len(server.requests) == 1
                 assert server.left.wait(5), "the call is ended, not left alone"
 
+    @pytest.mark.slow
     def test_all_calls_share_the_deadline(self, tmp_path: Path) -> None:
         with open_chat(tmp_path, DIALECTIC_DEADLINE_SECONDS="0.6") as found:
             found.model.say = lambda request: slow(calling(("grep_messages", {"text": "hives"})))
@@ -258,6 +260,7 @@ def slow(reply: Completion, seconds: float = 0.25) -> Completion:
 
 
 class TestCaller:
+    @pytest.mark.slow
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("generation", GENERATIONS)
     @pytest.mark.parametrize("phase", ["before the head", "in the head", "in the answer"])

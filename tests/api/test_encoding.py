@@ -185,6 +185,7 @@ ROWS: dict[type[BaseSchema], st.SearchStrategy[Any]] = {
 _APP = Flask(__name__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ROWS, ids=lambda schema: schema.__name__)
 @given(data=st.data())
 def test_the_encoder_equals_marshmallow_dump(schema: type[BaseSchema], data: st.DataObject) -> None:

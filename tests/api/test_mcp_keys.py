@@ -132,6 +132,7 @@ def test_allowed_keys_may_call_a_tool(
             client_of(auth_client, key).call(row.tool, **arguments_of(row, ids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_other_keys_are_refused_and_change_nothing(
     filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests

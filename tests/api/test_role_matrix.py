@@ -166,6 +166,7 @@ def test_the_table_names_routes() -> None:
     assert set(NEEDS) <= set(GUARDED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", GUARDED)
 def test_a_role_permits_what_the_table_says(
     filled: tuple[AuthClient, PopulatedIds],

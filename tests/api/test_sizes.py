@@ -160,6 +160,7 @@ def test_only_routes_for_long_texts_accept_large_bodies() -> None:
     } == LARGE
 
 
+@pytest.mark.slow
 def test_large_bodies_of_other_routes_are_refused_without_reading_them(
     talk: AllGenerations,
 ) -> None:

@@ -247,6 +247,7 @@ def test_allowed_keys_are_accepted(
             assert answer.status_code == 200, answer.text[:200]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDED)
 def test_other_keys_are_refused(
     unchanged: PopulatedStore, name: str, subtests: pytest.Subtests

@@ -209,6 +209,7 @@ def ask(
 HAS_AN_EARLIEST_PATH = {name for name in TABLE if "…" in name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_other_keys_are_refused(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests

@@ -223,6 +223,7 @@ LARGE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READS)
 def test_a_read_takes_few_statements_and_as_many_at_any_size(
     sized: tuple[Sized, ...], name: str
@@ -233,6 +234,7 @@ def test_a_read_takes_few_statements_and_as_many_at_any_size(
     assert 0 < len(many) <= most, "\n".join(many)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READS)
 def test_a_read_scans_no_large_table(sized: tuple[Sized, ...], name: str) -> None:
     large = sized[-1]

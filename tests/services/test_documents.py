@@ -170,6 +170,7 @@ def test_a_password_protected_pdf_is_refused_as_encrypted(cipher: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
 def test_a_pdf_that_only_its_owner_may_change_is_read(cipher: str) -> None:
     assert formats.text_of("pdf", pdf_locked("", cipher), MANY) == "[Page 1]\nlocked away"
@@ -190,6 +191,7 @@ _WORD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "declared", [b'SYSTEM "file:///etc/hostname"', b'SYSTEM "http://127.0.0.1:9/x"', b'"own"']
 )

@@ -31,6 +31,7 @@ def sentences(number: int, seed: int = 1) -> list[str]:
     return [f"{' '.join(chance.choices(WORDS, k=8))} {n}" for n in range(number)]
 
 
+@pytest.mark.slow
 def test_texts_of_other_workspaces_change_neither_results_nor_their_order(
     services: Services,
 ) -> None:

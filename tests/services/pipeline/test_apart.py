@@ -48,6 +48,7 @@ def test_an_endless_message_fails_alone(pipeline: Pipeline) -> None:
     assert failed.last_error.startswith("TookTooLong: it took more than the 1 s of CPU time")
 
 
+@pytest.mark.slow
 def test_other_workspaces_are_served_meanwhile(
     pipeline: Pipeline, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 from datetime import timedelta
 
+import pytest
+
 from memservice.domain.records import IMMEDIATELY
 from memservice.operations import doctor
 from memservice.pipeline.indexing import reconcile
@@ -120,6 +122,7 @@ def test_a_worker_with_a_heartbeat_in_the_future_counts_as_ended(pipeline: Pipel
         assert heartbeats.workers(tx, pipeline.clock()) == [], "and it was forgotten"
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_ahead_for_a_minute_erases_no_idempotency_key(pipeline: Pipeline) -> None:
     def say() -> str:
         drafts = [Draft("I like tea.", "alice")]

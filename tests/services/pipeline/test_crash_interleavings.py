@@ -205,6 +205,7 @@ def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_memory(
     same_as_without(tmp_path, "memory://", "memory://", steps)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(8),
     deadline=None,

@@ -128,6 +128,7 @@ class TestBounds:
         memory.tell(*(f"I like tea number {n}." for n in range(8)))
         assert memory.dream(merging(number)).state == state
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("number", "state"), [(2, "done"), (3, "held")])
     def test_two_may_be_withdrawn_without_a_successor(
         self, memory: DreamingMemory, number: int, state: str
@@ -345,6 +346,7 @@ class TestReview:
         assert show_task(memory, task).outcome == {"skipped": "no conclusions are stored"}
         assert "Alice likes tea." not in str(show_task(memory, task))
 
+    @pytest.mark.slow
     def test_a_proposal_that_is_not_reviewed_is_erased_like_other_dreams(
         self, memory: DreamingMemory
     ) -> None:
@@ -471,6 +473,7 @@ class TestUndo:
         undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         assert (undone.restored, undone.card_restored) == (1, False)
 
+    @pytest.mark.slow
     def test_finished_dreams_are_kept_longer_than_other_tasks(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         task = memory.dream(dropping("I live in Rome."))

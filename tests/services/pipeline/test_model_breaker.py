@@ -119,6 +119,7 @@ def unreachable() -> Exception:
     return ModelFailure("scripted could not be reached", retryable=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [wrong_key, unreachable])
 def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
     outages: Outages, failure: Callable[[], Exception]
@@ -255,6 +256,7 @@ def test_one_task_that_the_provider_always_rejects_fails_alone(
     assert model_events(receiver) in ([], ["model.unavailable", "model.recovered"])
 
 
+@pytest.mark.slow
 def test_a_task_that_always_fails_beside_others_is_no_outage(
     open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:

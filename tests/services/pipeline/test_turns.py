@@ -35,6 +35,7 @@ def order(pipeline: Pipeline) -> list[str | None]:
     return [request.origin.workspace for request in pipeline.reasoner.requests]
 
 
+@pytest.mark.slow
 def test_a_message_does_not_wait_for_another_workspaces_backlog(pipeline: Pipeline) -> None:
     for number in range(MANY):
         say(pipeline, "big", f"s{number}", "I like tea.")
@@ -44,6 +45,7 @@ def test_a_message_does_not_wait_for_another_workspaces_backlog(pipeline: Pipeli
     assert order(pipeline).index("small") <= 2
 
 
+@pytest.mark.slow
 def test_a_message_that_arrives_later_does_not_wait_for_a_backlog(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +93,7 @@ def test_all_workspaces_get_a_turn_if_a_round_is_too_short(
     )
 
 
+@pytest.mark.slow
 def test_endless_work_delays_only_its_own_workspace(pipeline: Pipeline) -> None:
     go_on = threading.Event()
 

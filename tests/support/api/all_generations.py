@@ -6,7 +6,7 @@ A session is named by its uid, and a peer by its name, which equals its id until
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pytest
@@ -17,6 +17,7 @@ from memservice.runtime import Runtime
 from memservice.worker.polling import Worker
 from support.api.v1_client import V1Client, uid
 from support.api.v2_client import V2Client
+from support.stores.stores import undone
 
 GENERATIONS = ("v1", "v2", "v3")
 ALICE = "alice"
@@ -324,8 +325,9 @@ class ByUid:
 
 
 @pytest.fixture
-def all_generations(app: Flask, runtime: Runtime) -> AllGenerations:
-    return AllGenerations(app, runtime, f"w{next(_numbers)}")
+def all_generations(app: Flask, runtime: Runtime) -> Iterator[AllGenerations]:
+    with undone(runtime.storage):
+        yield AllGenerations(app, runtime, f"w{next(_numbers)}")
 
 
 @pytest.fixture(params=GENERATIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from werkzeug.test import TestResponse
 
 from api.conftest import Api, _numbers
 from memservice.runtime import Runtime
+from support.stores.stores import undone
 
 CLIENTS = {
     "1.0.1": (
@@ -100,6 +102,7 @@ class V2Client(Api):
 
 
 @pytest.fixture
-def v2(app: Flask, runtime: Runtime) -> V2Client:
+def v2(app: Flask, runtime: Runtime) -> Iterator[V2Client]:
     """The application and a workspace name that is free."""
-    return V2Client(app, runtime, f"w{next(_numbers)}")
+    with undone(runtime.storage):
+        yield V2Client(app, runtime, f"w{next(_numbers)}")

@@ -123,6 +123,7 @@ def test_a_wrong_rule_is_detected(
     assert answers(PROBES, CASES[Message]) != right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", [Message, Session, Conclusion])
 def test_probes_distinguish_rows(record: Any) -> None:
     found = answers(list(corpus.probes(record)), CASES[record])

@@ -72,6 +72,7 @@ def logical_depth(filters: dict[str, Any]) -> int:
     return 1 + max(inside, default=0) if filters.keys() & {"AND", "OR", "NOT"} else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
 @settings(max_examples=examples(50), deadline=None)
 @given(data=st.data())

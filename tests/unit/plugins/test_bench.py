@@ -233,6 +233,7 @@ def test_the_judge_test_has_60_pairs_of_which_20_are_vague() -> None:
     assert len({answer for _, answer, _ in pairs}) == 60
 
 
+@pytest.mark.slow
 def test_a_judge_that_accepts_everything_agrees_with_a_third() -> None:
     with provider('{"correct": true}') as (url, paths):
         agreed = judge_test(Judge(Upstream(url), "m"), known_pairs()[:6])

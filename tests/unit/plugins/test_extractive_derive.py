@@ -254,6 +254,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert all(len(found) == 2 for found in alone)
 
 
+@pytest.mark.slow
 def test_the_plugin_loads_nothing_until_it_is_used() -> None:
     code = (
         "import sys, memservice_extractive as plugin\n"

@@ -68,6 +68,7 @@ def test_empty_texts_are_all_zeros() -> None:
     assert not any(vector.any() for vector in EMBEDDER.embed(["", "  ", "?!…", "🎉"]))
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_agrees() -> None:
     text = "Caroline moved to Köln; 猫が好き"
     code = (

@@ -209,6 +209,7 @@ def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 def test_configuration_is_in_the_source_distribution_but_not_in_the_wheel(
     root: Path, tmp_path: Path
 ) -> None:
