@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,20 @@ def target(open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path) -> P
     return second
 
 
+@pytest.fixture(scope="module")
+def exports() -> dict[str, list[Line]]:
+    """By storage, the export that all tests of this module begin with."""
+    return {}
+
+
 @pytest.fixture
-def file(pipeline: Pipeline) -> list[Line]:
+def file(pipeline: Pipeline, exports: dict[str, list[Line]]) -> list[Line]:
     """An export of the workspace `w`, without its end, with rows of every kind."""
-    fill(pipeline, "w", "talk")
-    return told(pipeline, "w")
+    storage = pipeline.rt.storage.name
+    if storage not in exports:
+        fill(pipeline, "w", "talk")
+        exports[storage] = told(pipeline, "w")
+    return deepcopy(exports[storage])
 
 
 def told(pipeline: Pipeline, workspace: str) -> list[Line]:
