@@ -145,6 +145,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps=STEPS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_reads_as_of_a_time_equal_what_was_observed_then(

@@ -77,6 +77,7 @@ def test_sets_of_any_size_can_be_generated() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_by_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
+from support.project.sources import modules, nodes
 from unit.project.test_names import SHELVES
+
+pytestmark = pytest.mark.xdist_group("sources")
 
 MAX_LINES = 60
 LONGER: dict[tuple[str, str], str] = {
@@ -26,9 +31,9 @@ LONGER: dict[tuple[str, str], str] = {
 def test_functions_have_at_most_60_lines(root: Path) -> None:
     wrong, excused = [], set()
     for shelf in SHELVES:
-        for file in sorted((root / shelf).rglob("*.py")):
+        for file, tree in modules(root / shelf):
             name = file.relative_to(root).as_posix()
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            for node in nodes(tree):
                 if not isinstance(node, ast.FunctionDef):
                     continue
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
