@@ -24,6 +24,7 @@ from memservice.services import (
     conclusions,
     corrections,
     dream_changes,
+    dreams,
     history,
     messages,
     moments,
@@ -92,6 +93,17 @@ class Memory:
             assert rows[1] is not None
             step = Supersession(rows[0], rows[1].key, "the same")
             dream_changes.supersede(self.rt, tx, workspace.key, [step])
+
+        self.rt.storage.write(change)
+
+    def erase(self, conclusion: Conclusion) -> None:
+        """As the erasure of its only source does."""
+
+        def change(tx: Transaction) -> None:
+            row = tx.conclusions.by_uid(conclusion.workspace_key, conclusion.uid)
+            assert row is not None
+            dreams.restore_superseded(self.rt, tx, [row])
+            tx.rows.delete(Conclusion, equals(key=row.key))
 
         self.rt.storage.write(change)
 
@@ -298,6 +310,37 @@ def test_chat_answers_from_what_was_known_then(memory: Memory, whole: bool) -> N
     known, said = read(wire(then))
     assert known == {old.uid}
     assert not any("Bruges" in text for text in said)
+
+
+def test_chat_in_a_session_shows_the_latest_messages_of_that_time(memory: Memory) -> None:
+    then = memory.clock.now
+    memory.clock.advance(days=1)
+    memory.say("an old letter", datetime(2020, 1, 1, tzinfo=UTC))
+    for as_of, recent in ((None, ["hello", "an old letter"]), (wire(then), ["hello"])):
+        options = ChatOptions("What was said?", session="s", as_of=as_of)
+        answer = chat.ask_peer(memory.rt, ME, memory.id, "ann", options)
+        assert [item.content for item in answer.request.recent] == recent
+
+
+def test_what_an_erased_conclusion_superseded_was_live_all_the_time(memory: Memory) -> None:
+    """It is as if the erased one had never been said; a restored one was superseded meanwhile."""
+    moments_by_step = []
+    old, other = memory.conclude("likes tea"), memory.conclude("likes rain")
+    memory.clock.advance(minutes=1)
+    middle = memory.conclude("likes green tea")
+    memory.merge(old.uid, middle.uid)
+    moments_by_step.append(wire(memory.clock.now))
+    memory.clock.advance(minutes=1)
+    memory.merge(middle.uid, other.uid)
+    moments_by_step.append(wire(memory.clock.now))
+
+    memory.erase(middle)
+    known = [{row.content for row in memory.rows(as_of)} for as_of in moments_by_step]
+    assert known == [{"likes tea", "likes rain"}, {"likes rain"}]
+    memory.erase(other)
+    assert {row.content for row in memory.rows()} == {"likes tea"}
+    known = [{row.content for row in memory.rows(as_of)} for as_of in moments_by_step]
+    assert known == [{"likes tea"}, {"likes tea"}]
 
 
 def test_a_search_considers_a_limited_number_of_superseded_conclusions(
