@@ -51,7 +51,7 @@ from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
 
-BATCH_SIZE = 500
+BATCH_SIZE = 200
 MAX_SESSIONS = 500
 """Sessions with gaps that one task remembers before their positions are packed."""
 MAX_ROUNDS = 3

@@ -132,8 +132,8 @@ def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
                     "observed_key",
                 ):
                     assert getattr(row, field, None) != alice.key
-        for session in tx.rows.page(r.Session):
-            assert session.message_count == 25
+        for row in tx.rows.page(r.Session):
+            assert row.message_count == 25
 
 
 class Crash(BaseException):

@@ -1,0 +1,173 @@
+"""Erases a peer with a quarter of a session's messages: how long until the request is accepted and
+until the receipt is `done`, and how long concurrent readers and writers wait.
+
+    python -m benchmarks.erasure [--uri URI] [--messages 200000]
+
+Without `--uri`, a SQLite file in a temporary folder. With it, an empty store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from memservice.compose import open_runtime
+from memservice.domain import records as r
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.domain.text.analysis import analyse
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import indexing, messages
+from memservice.services.auth.principal import Principal
+from memservice.services.conclusions import ensure_collection
+from memservice.services.erasure import peers, receipts
+from memservice.services.messages import Draft
+from memservice.services.paging import Paging
+from memservice.settings import load_settings
+from memservice.spi.storage import Transaction
+from memservice.worker.polling import Worker
+
+ME = Principal(admin=True)
+WORKSPACE, SESSION = "benchmark", "s"
+PEERS = ("alice", "bob", "carol", "dave")
+BATCH_SIZE = 1_000
+
+
+def fill(rt: Runtime, number: int) -> None:
+    """Messages of the peers in turn, with their texts, and a conclusion from every fifth of the
+    first peer."""
+    drafts = [Draft(f"{peer} arrives.", peer) for peer in PEERS]
+    first = messages.create(rt, ME, WORKSPACE, SESSION, drafts)
+    template = first[0]
+
+    def store(tx: Transaction, start: int) -> None:
+        authors = tx.peers.by_slugs(template.workspace_key, PEERS)
+        session = tx.sessions.by_key(template.session_key, lock=True)
+        assert session is not None
+        rows = []
+        for n in range(start, min(start + BATCH_SIZE, number)):
+            author = authors[PEERS[n % len(PEERS)]]
+            rows.append(
+                replace(
+                    template,
+                    key=0,
+                    uid=new_uid(),
+                    author_key=author.key,
+                    author=author.slug,
+                    seq=n + 1,
+                    content=f"Message {n} is about subject {n % 977} and place {n % 89}.",
+                    tokens=10,
+                    tokens_through=session.token_total + 10 * (n - start + 1),
+                )
+            )
+        stored = tx.messages.append(rows)
+        by_key = {peer.key: peer for peer in authors.values()}
+        terms = [analyse(row.content) for row in stored]
+        indexing.add_message_texts(rt, tx, template.workspace_key, stored, terms, by_key)
+        last = stored[-1]
+        tx.sessions.save(replace(session, message_count=last.seq, token_total=last.tokens_through))
+        _conclude(rt, tx, authors["alice"], [row for row in stored if row.author == "alice"][::5])
+
+    for start in range(len(PEERS), number, BATCH_SIZE):
+        rt.storage.write(lambda tx, start=start: store(tx, start))  # type: ignore[misc]
+
+
+def _conclude(rt: Runtime, tx: Transaction, peer: r.Peer, sources: list[r.Message]) -> None:
+    collection = ensure_collection(rt, tx, peer, peer)
+    rows = tx.conclusions.put(
+        [
+            r.Conclusion(
+                uid=new_uid(),
+                workspace_key=peer.workspace_key,
+                collection_key=collection.key,
+                observer_key=peer.key,
+                observed_key=peer.key,
+                session_key=message.session_key,
+                observer=peer.slug,
+                observed=peer.slug,
+                session=message.session,
+                content=message.content,
+                fingerprint=fingerprint(message.content),
+                message_keys=[message.key],
+                said_at=message.created_at,
+                created_at=message.created_at,
+            )
+            for message in sources
+        ]
+    )
+    tx.conclusions.count_explicit(collection.key, len(rows))
+    indexing.add_conclusion_texts(rt, tx, peer.workspace_key, rows)
+
+
+class Repeating(threading.Thread):
+    """Repeats an operation until it is ended; `times` are in seconds."""
+
+    def __init__(self, operation: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._operation = operation
+        self._ended = threading.Event()
+        self.times: list[float] = []
+        self.start()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.02):
+            began = time.perf_counter()
+            self._operation()
+            self.times.append(time.perf_counter() - began)
+
+    def end(self) -> str:
+        self._ended.set()
+        self.join()
+        times = sorted(self.times)
+        middle, high = times[len(times) // 2], times[len(times) * 99 // 100]
+        return (
+            f"{len(times)} times, median {middle * 1e3:.1f} ms, 99 % within {high * 1e3:.1f} ms, "
+            f"longest {times[-1] * 1e3:.1f} ms"
+        )
+
+
+def measure(rt: Runtime) -> None:
+    def read() -> object:
+        return messages.page(rt, ME, WORKSPACE, SESSION, None, Paging(3, 50))
+
+    def write() -> object:
+        return messages.create(rt, ME, WORKSPACE, "other", [Draft("I write.", "bob")])
+
+    write()
+    reader, writer = Repeating(read), Repeating(write)
+    time.sleep(1)
+    began = time.perf_counter()
+    receipt = peers.erase(rt, ME, WORKSPACE, "alice")
+    print(f"accepted after {(time.perf_counter() - began) * 1e3:.1f} ms", flush=True)
+    Worker(rt).run_until_idle(3_600)
+    state = receipts.get(rt, ME, WORKSPACE, receipt.uid).state
+    print(f"{state} after {time.perf_counter() - began:.1f} s")
+    print(f"readers: {reader.end()}\nwriters: {writer.end()}")
+    print(dict(receipts.get(rt, ME, WORKSPACE, receipt.uid).counts))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--uri")
+    parser.add_argument("--messages", type=int, default=200_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        uri = options.uri or f"sqlite:///{Path(folder) / 'erasure.db'}"
+        settings = {"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false"}
+        loaded = load_settings(environ=settings, cwd=Path(folder))
+        rt = open_runtime(loaded, "command", plugins=load_plugins(loaded))
+        rt.storage.migrate()
+        began = time.perf_counter()
+        fill(rt, options.messages)
+        print(f"filled in {time.perf_counter() - began:.1f} s", flush=True)
+        measure(rt)
+        rt.close()
+
+
+if __name__ == "__main__":
+    main()
