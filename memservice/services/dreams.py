@@ -149,7 +149,8 @@ def _add(
             "delay": "idle_timeout"
             if trigger == THRESHOLD and rt.settings.dream.idle_timeout_minutes
             else "immediate",
-            "new": locked.explicit_count - locked.explicit_at_last_dream,
+            # Conclusions that were erased since may have been counted by the last dream.
+            "new": max(0, locked.explicit_count - locked.explicit_at_last_dream),
         },
     )
     pending = [other for other in tx.tasks.pending(task.unit) if other.payload.get("type") == kind]

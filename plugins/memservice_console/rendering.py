@@ -43,6 +43,7 @@ DONE = {
     "created": "Created.",
     "saved": "Saved.",
     "deleted": "Deleted. Its data is erased in the background.",
+    "message-deleted": "Deleted. What remains of it elsewhere is erased in the background.",
     "invalidated": "Invalidated.",
     "corrected": "Corrected. The conclusion before it is kept as superseded.",
     "restored": "Restored.",

@@ -36,6 +36,35 @@ def test_a_session_is_deleted_after_its_id_was_typed(site: Site) -> None:
     assert "Oslo" not in finished
 
 
+def test_a_peer_is_erased_after_a_dry_run(site: Site) -> None:
+    site.conclude("w", "bob", "alice", "Alice lives in Oslo")
+    page = site.page(f"{WORKSPACE}/peers/alice")
+    (link,) = [link for link in page.links if link.endswith("/erase")]
+    preview = site.page(link.removeprefix("http://localhost"))
+    for expected in ("Messages1", "Conclusions by it or about it1", "Memberships1"):
+        assert expected in preview.text
+    form = preview.form("/erase")
+    assert "Type alice to erase" in site.send(form, {"id": "bob"}, 422).text
+    site.page(f"{WORKSPACE}/peers/alice")
+    assert "accepted" in site.send(form, {"id": "alice"}).text
+    site.page(f"{WORKSPACE}/peers/alice", 404)
+    Worker(site.runtime).run_until_idle()
+    assert "done" in site.page(f"{WORKSPACE}/erasures").text
+    transcript = site.page(f"{WORKSPACE}/sessions/talk").text
+    assert "Oslo" not in transcript
+    assert "I am Bob." in transcript
+
+
+def test_a_message_is_deleted_on_its_page(site: Site) -> None:
+    page = site.page(f"{WORKSPACE}/sessions/talk")
+    first, _ = [form for form in page.forms if "/messages/" in form.action]
+    transcript = site.send(first)
+    assert "Deleted." in transcript.text
+    assert "Oslo" not in transcript.text
+    assert "I am Bob." in transcript.text
+    site.send(first, status=404)
+
+
 def test_a_workspace_without_erasures_says_what_to_do(site: Site) -> None:
     assert "Nothing was erased" in site.page(f"{WORKSPACE}/erasures").text
     site.page("/console/workspaces/nope/erasures", 404)
@@ -61,6 +90,9 @@ def test_a_key_of_another_workspace_erases_and_exports_nothing(tmp_path: Path) -
             ("GET", "/sessions/talk/delete"),
             ("POST", "/sessions/talk/delete"),
             ("POST", "/peers/alice/export"),
+            ("GET", "/peers/alice/erase"),
+            ("POST", "/peers/alice/erase"),
+            ("POST", "/sessions/talk/messages/x/delete"),
         ):
             answer = stranger.open(f"{WORKSPACE}{path}", method, data={"id": "talk"})
             assert answer.status_code == 403, path

@@ -324,6 +324,10 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
         "POST", "/v3/workspaces/acme/schedule_dream", {"observer": "alice", "dream_type": "omni"}
     )
     dream = auth_client.do("GET", "/v3/workspaces/acme/dreams")["items"][0]["id"]
+    messages = "/v3/workspaces/acme/sessions/hall/messages"
+    batch = {"messages": [{"peer_id": "carol", "content": "not for long"}]}
+    (surplus,) = auth_client.do("POST", messages, batch)
+    erasure = auth_client.do("DELETE", f"{messages}/{surplus['id']}")["id"]
     planted_secrets.slugs = {
         "workspace_id": ["acme"],
         "peer_id": ["alice", "bob", "carol", "dave"],
@@ -335,6 +339,7 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
         "endpoint_id": [endpoint],
         "delivery_id": [endpoint],
         "dream_id": [dream],
+        "erasure_id": [erasure],
         "key_id": [labelled.key.uid],
         "name": ["alice"],
     }

@@ -43,6 +43,7 @@ ADDED = [
         r".* "
         r"body(\.messages\[\])?\.configuration\.(custom_instructions|dialectic|(peer_card|summary|dream)\.custom_instructions)"
     ),
+    r".* body\.configuration\.(retention|self_service).*",
     r"DELETE .* answer 20[02]\.message",
     r".*/representation answer 200\.(representation|explicit|deductive)",
     r".*/chat body\.reasoning_level",

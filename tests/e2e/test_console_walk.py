@@ -340,6 +340,7 @@ def pages_of(walk: Walk) -> list[str]:
         SESSION,
         f"{CONTEXT}?target=alice",
         f"{SESSION}/delete",
+        f"{ALICE}/erase",
         f"{GARDEN}/erasures",
         f"{GARDEN}/webhooks",
         walk.webhook,

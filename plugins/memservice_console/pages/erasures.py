@@ -6,7 +6,7 @@ from flask import Response, request
 
 from memservice.services import deletion
 from memservice.services.auth.permissions import Permission
-from memservice.services.erasure import person, receipts
+from memservice.services.erasure import messages, peers, person, receipts
 from memservice.spi import web
 from memservice_console.audit import record
 from memservice_console.forms import Form
@@ -17,6 +17,16 @@ from memservice_console.visitors import visitor
 routes = Routes()
 
 _WORKSPACE = "/console/workspaces/<workspace_id>"
+COUNTED = (
+    ("messages", "Messages"),
+    ("conclusions", "Conclusions by it or about it"),
+    ("cards", "Cards"),
+    ("members", "Memberships"),
+    ("api_keys", "API keys"),
+    ("documents", "Documents"),
+    ("metamessages", "Metamessages"),
+)
+"""Tables of a dry run, with their names on the page."""
 
 
 @routes.get(_WORKSPACE + "/erasures")
@@ -70,4 +80,50 @@ def delete_session(workspace_id: str, session_id: str) -> Response:
         return _confirm_session(workspace_id, session_id, form, 422)
     deletion.delete_session(web.runtime(), visitor().principal, workspace_id, session_id)
     record("session.delete", target=session_id, workspace_id=workspace_id)
+    return redirect("erasures", workspace_id=workspace_id, done="deleted")
+
+
+@routes.post(_WORKSPACE + "/sessions/<session_id>/messages/<message_id>/delete")
+def delete_message(workspace_id: str, session_id: str, message_id: str) -> Response:
+    messages.delete(web.runtime(), visitor().principal, workspace_id, session_id, message_id)
+    record("message.delete", target=message_id, workspace_id=workspace_id)
+    before = request.args.get("before", "")
+    return redirect(
+        "session",
+        workspace_id=workspace_id,
+        session_id=session_id,
+        before=before if before.isdecimal() else None,
+        done="message-deleted",
+    )
+
+
+@routes.get(_WORKSPACE + "/peers/<peer_id>/erase")
+def peer_erasure(workspace_id: str, peer_id: str) -> Response:
+    visitor().require(Permission.EDIT_MEMORY, workspace_id)
+    return _confirm_peer(workspace_id, peer_id)
+
+
+def _confirm_peer(
+    workspace_id: str, peer_id: str, form: Form | None = None, status: int = 200
+) -> Response:
+    """What would be erased now, and the form that does it."""
+    counts = peers.counts(web.runtime(), visitor().principal, workspace_id, peer_id)
+    return render(
+        "erase_peer.html",
+        status,
+        workspace_id=workspace_id,
+        peer_id=peer_id,
+        counts=[(label, counts[table]) for table, label in COUNTED],
+        form=form or Form({"mentions": peers.KEEP}),
+    )
+
+
+@routes.post(_WORKSPACE + "/peers/<peer_id>/erase")
+def erase_peer(workspace_id: str, peer_id: str) -> Response:
+    form = Form.sent()
+    if form["id"] != peer_id:
+        form.add("id", f"Type {peer_id} to erase this peer and everything about it")
+        return _confirm_peer(workspace_id, peer_id, form, 422)
+    peers.erase(web.runtime(), visitor().principal, workspace_id, peer_id)
+    record("peer.erase", target=peer_id, workspace_id=workspace_id)
     return redirect("erasures", workspace_id=workspace_id, done="deleted")

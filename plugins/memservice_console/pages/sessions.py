@@ -31,7 +31,11 @@ def session(workspace_id: str, session_id: str) -> Response:
         int(before) if before.isdecimal() and len(before) < 16 else None,
     )
     return render(
-        "session.html", workspace_id=workspace_id, transcript=transcript, tokens=DEFAULT_TOKENS
+        "session.html",
+        workspace_id=workspace_id,
+        transcript=transcript,
+        before=before if before.isdecimal() else None,
+        tokens=DEFAULT_TOKENS,
     )
 
 

@@ -25,6 +25,7 @@ from memservice.hookspecs import hookimpl
 from memservice.pipeline.indexing import reconcile
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
+from memservice.services.dreams import ERASURE
 from memservice.serving.logs import JsonLines
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
@@ -314,6 +315,7 @@ def test_every_event_has_its_fields_and_no_message_text(play: Play, logged: io.S
     assert {data["specialist_type"] for data in of["dream.specialist"]} == {
         "deduction",
         "induction",
+        "card_refresh",  # after the erasure of the session
     }
     assert of["reconciliation.sync_vectors.completed"][0]["documents_synced"] == 1
     assert of["reconciliation.cleanup_stale_items.completed"][0]["queue_items_cleaned"] > 0
@@ -372,7 +374,9 @@ def test_traces_are_sent_on_request_and_contain_texts(play: Play, logged: io.Str
         ]
         assert set(references) <= set(contents)
     assert {data["trace_id"] for data in traced if data["call_purpose"] == "dream.deduction"} == {
-        event["data"]["run_id"] for event in found["dream.run"]
+        event["data"]["run_id"]
+        for event in found["dream.run"]
+        if event["data"]["trigger_reason"] != ERASURE
     }
     assert SECRET not in logged.getvalue()
     others = "".join(

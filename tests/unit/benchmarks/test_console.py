@@ -25,6 +25,7 @@ NOT_MEASURED = {
     "member",
     "correction",
     "session_deletion",
+    "peer_erasure",
     "plugin_page",
     "export_audit_log_as_csv",
     "export_audit_log_as_json",
