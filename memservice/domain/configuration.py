@@ -213,7 +213,7 @@ def _instructions(layers: list[Mapping[str, Any]]) -> dict[str, str]:
 
     general = first((INSTRUCTIONS,))
     by_section: dict[str, str] = {}
-    for section in SECTIONS:
+    for section in (name for name, keys in SECTIONS.items() if INSTRUCTIONS in keys):
         parts = [
             text.strip()
             for text in (general, first((section, INSTRUCTIONS)))

@@ -54,6 +54,7 @@ MATRIX = {
     ("GET", f"{_P}/card"): PEER,
     ("PUT", f"{_P}/card"): PEER,
     ("GET", f"{_P}/context"): PEER,
+    ("DELETE", _P): PEER,
     ("GET", f"{_P}/export"): PEER,
     ("POST", f"{_P}/search"): PEER,
     ("POST", f"{_P}/chat"): PEER,

@@ -136,6 +136,7 @@ LARGE = {
     ("POST", "/v3/workspaces/<workspace_id>/sessions/<session_id>/messages"),
     ("POST", "/v3/workspaces/<workspace_id>/sessions/<session_id>/messages/upload"),
     ("POST", "/v3/workspaces/<workspace_id>/conclusions"),
+    ("PUT", "/v3/workspaces/<workspace_id>/conclusions/<conclusion_id>"),
     ("POST", "/v2/workspaces/<workspace_id>/sessions/<session_id>/messages/"),
     ("POST", "/v2/workspaces/<workspace_id>/sessions/<session_id>/messages/upload"),
     ("POST", "/v2/workspaces/<workspace_id>/peers/<peer_id>/messages"),

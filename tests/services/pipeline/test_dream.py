@@ -140,7 +140,11 @@ class TestGoldScenario:
             assert after[content] == before[content]
         for content, row in replaced.items():
             unchanged = replace(
-                row, state="live", superseded_by=None, internal=before[content].internal
+                row,
+                state="live",
+                superseded_by=None,
+                superseded_at=None,
+                internal=before[content].internal,
             )
             assert unchanged == before[content]
             assert row.message_keys
