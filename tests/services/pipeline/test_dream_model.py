@@ -225,7 +225,13 @@ class TestGoldScenario:
         }
         for content, row in replaced.items():
             assert (
-                replace(row, state="live", superseded_by=None, internal=before[content].internal)
+                replace(
+                    row,
+                    state="live",
+                    superseded_by=None,
+                    superseded_at=None,
+                    internal=before[content].internal,
+                )
                 == before[content]
             )
         untouched = set(self.SAID) - set(replaced)
