@@ -67,8 +67,12 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
             more = False
         else:
             before = driver.total_changes
+            # A negative number begins a merge of all blocks, a positive one continues it. To begin
+            # again and again while others write makes the index deeper each time, until FTS5 calls
+            # it malformed.
+            pages = MERGED_PAGES if merging else -MERGED_PAGES
             driver.execute(
-                "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (-MERGED_PAGES,)
+                "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,)
             )
             more = driver.total_changes - before >= 2  # FTS5 reports so that it merged something
         driver.execute("COMMIT")
