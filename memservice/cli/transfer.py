@@ -36,6 +36,14 @@ _SECRETS = click.option(
 )
 
 
+_ERASURES = click.option(
+    "--respect-erasures/--no-respect-erasures",
+    default=True,
+    show_default=True,
+    help="Leave out what was erased in this store, with everything that rests on it.",
+)
+
+
 _TOML = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -74,9 +82,10 @@ def export_command(
     metavar="ID",
     help="Create a new workspace with this id; its rows get new ids.",
 )
+@_ERASURES
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.pass_obj
-def import_command(state: State, as_slug: str | None, file: str) -> None:
+def import_command(state: State, as_slug: str | None, respect_erasures: bool, file: str) -> None:
     """Import a file of `memservice export`. `-` is standard input.
 
     An incomplete file is rejected before any row is stored. Existing rows do not change, so you can
@@ -86,7 +95,11 @@ def import_command(state: State, as_slug: str | None, file: str) -> None:
         raise click.ClickException(f"there is no file {file}")
     with _resumable(), reading(file) as data, prepared(state) as runtime:
         report = importing.load_file(
-            runtime, data, as_slug, lambda lines, number: _shown(lines, "importing", number)
+            runtime,
+            data,
+            as_slug,
+            lambda lines, number: _shown(lines, "importing", number),
+            respect_erasures=respect_erasures,
         )
     click.echo(_summary(report))
     _warn(report)
@@ -116,12 +129,14 @@ def import_command(state: State, as_slug: str | None, file: str) -> None:
 )
 @_VECTORS
 @_SECRETS
+@_ERASURES
 def copy_command(
     source: Path,
     target: Path,
     workspace_ids: tuple[str, ...],
     without_vectors: bool,
     with_secrets: bool,
+    respect_erasures: bool,
 ) -> None:
     """Copy workspaces from one installation to another, between any storages, and compare the
     copies.
@@ -141,7 +156,13 @@ def copy_command(
         for workspace_id in workspace_ids or copying.workspaces(source_store):
             lines = export.lines(source_store, workspace_id, export_options)
             with _shown(lines, workspace_id, export.size(source_store, workspace_id)) as shown:
-                report = copying.copy(shown, target_store, workspace_id, export_options)
+                report = copying.copy(
+                    shown,
+                    target_store,
+                    workspace_id,
+                    export_options,
+                    respect_erasures=respect_erasures,
+                )
             click.echo(f"{_summary(report)}; the same in both, sha256 {report.sha256}")
 
 
@@ -158,10 +179,15 @@ def copy_command(
     multiple=True,
     help="Only this workspace. Repeat the option for several (default: all).",
 )
+@_ERASURES
 @click.argument("url")
 @click.pass_obj
 def import_from_command(
-    state: State, token: str | None, workspace_ids: tuple[str, ...], url: str
+    state: State,
+    token: str | None,
+    workspace_ids: tuple[str, ...],
+    respect_erasures: bool,
+    url: str,
 ) -> None:
     """Import the workspaces of another server with a /v3 API at URL.
 
@@ -174,7 +200,7 @@ def import_from_command(
             with _shown(
                 remote_workspace.lines(remote, workspace_id, runtime.clock()), workspace_id
             ) as shown:
-                report = importing.load(runtime, shown)
+                report = importing.load(runtime, shown, respect_erasures=respect_erasures)
             click.echo(_summary(report))
 
 
@@ -210,7 +236,15 @@ def _shown(
 
 def _summary(report: Report) -> str:
     new = ", ".join(f"{number} {name}" for name, number in report.stored.items() if number)
-    return f"{report.workspace}: {report.lines} lines read, stored {new or 'nothing new'}"
+    left_out = sum(report.left_out.values())
+    erased = (
+        f"; left out {left_out} that were erased here or rest on erased rows "
+        "(--no-respect-erasures imports them)"
+    )
+    return (
+        f"{report.workspace}: {report.lines} lines read, stored {new or 'nothing new'}"
+        f"{erased if left_out else ''}"
+    )
 
 
 def _warn(report: Report) -> None:

@@ -45,7 +45,10 @@ def test_every_documented_option_exists(root: Path) -> None:
         import_from_command,
     ]
     known = {
-        option for command in commands for parameter in command.params for option in parameter.opts
+        option
+        for command in commands
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
     }
     named = set(re.findall(r"--[a-z][a-z-]*", text))
     assert named - known == set()

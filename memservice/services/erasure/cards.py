@@ -29,10 +29,7 @@ def remove_lines(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> 
         peers = tx.peers.by_keys([observer_key, observed_key])
         if observed_key not in peers or peers[observed_key].slug != rows[0].observed:
             continue  # the observed peer is erased: the card is of a new one with its id
-        callers = {folded(line) for line in card.given}
-        own = [line for line in card.lines if folded(line) not in callers]
-        quoted = _quoted(tx, collection_key, own)
-        removed = {line for line in own if not quoted & _marks(line)}
+        removed = unquoted(tx, collection_key, card.lines, card.given)
         if not removed:
             continue
         lines = [line for line in card.lines if line not in removed]
@@ -51,6 +48,16 @@ def remove_lines(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> 
                 rebuild=True,
                 trigger=dreams.ERASURE,
             )
+
+
+def unquoted(
+    tx: Transaction, collection_key: int, lines: Sequence[str], given: Sequence[str]
+) -> set[str]:
+    """The lines of a card, without those that a caller gave, that quote no live conclusion."""
+    callers = {folded(line) for line in given}
+    own = [line for line in lines if folded(line) not in callers]
+    quoted = _quoted(tx, collection_key, own)
+    return {line for line in own if not quoted & _marks(line)}
 
 
 def _marks(line: str) -> set[str]:

@@ -4,7 +4,7 @@ erased too."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,6 +49,16 @@ def with_dependents(
     return list(cascade.erased.values())
 
 
+def erase_based_on(rt: Runtime, tx: Transaction, workspace_key: int, uids: Sequence[str]) -> int:
+    """Erase what was concluded only from conclusions with these uids, which do not exist here.
+    Others lose these sources. Returns the number of erased ones."""
+    cascade = _Cascade(tx, workspace_key)
+    cascade.follow(uids)
+    cascade.store(frozenset())
+    erase(rt, tx, workspace_key, list(cascade.erased.values()))
+    return len(cascade.erased)
+
+
 def erase(
     rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]
 ) -> None:
@@ -90,9 +100,10 @@ class _Cascade:
         self.changed: dict[int, Conclusion] = {}
         """By key, as they will be stored."""
 
-    def follow(self) -> None:
-        """Follow the sources until nothing more rests on erased conclusions alone."""
-        uids = {row.uid for row in self.erased.values()}
+    def follow(self, other_uids: Iterable[str] = ()) -> None:
+        """Follow the sources until nothing more rests on erased conclusions alone. `other_uids`:
+        of erased conclusions whose rows do not exist."""
+        uids = {row.uid for row in self.erased.values()} | set(other_uids)
         unvisited = uids
         while unvisited:
             citing = self._tx.conclusions.based_on(self._workspace_key, sorted(unvisited))
@@ -112,29 +123,34 @@ class _Cascade:
 
     def store(self, erased_uids: Iterable[str]) -> None:
         """Store the conclusions that lost a source. `erased_uids`: uids of erased messages."""
-        rows = list(self.changed.values())
-        if not rows:
-            return
-        lost = set(erased_uids)
-        sources = self._sources(rows)
-        self._tx.conclusions.put([_adjusted(row, sources, lost) for row in rows])
-
-    def _sources(self, rows: Sequence[Conclusion]) -> _Sources:
-        keys = sorted({key for row in rows for key in row.message_keys})
-        messages = {position.key: position for position in self._tx.messages.positions(keys)}
-        first = [
-            max(row.message_keys)
-            for row in rows
-            if "message_id" in row.metadata and row.message_keys
-        ]
-        uids = {key: message.uid for key, message in self._tx.messages.by_keys(first).items()}
-        named = tuple(sorted({uid for row in rows for uid in row.source_ids or ()}))
-        condition = equals(workspace_key=self._workspace_key, uid=named)
-        sources = self._tx.rows.page(Conclusion, condition) if named else []
-        return _Sources(messages, uids, {row.uid: row for row in sources})
+        adjust(self._tx, self._workspace_key, list(self.changed.values()), set(erased_uids))
 
 
-def _adjusted(row: Conclusion, sources: _Sources, erased_uids: set[str]) -> Conclusion:
+def adjust(
+    tx: Transaction, workspace_key: int, rows: Sequence[Conclusion], erased_uids: Collection[str]
+) -> list[Conclusion]:
+    """Store conclusions that lost sources as they follow from the remaining ones. `erased_uids`:
+    uids of erased messages."""
+    if not rows:
+        return []
+    sources = _sources_of(tx, workspace_key, rows)
+    return tx.conclusions.put([_adjusted(row, sources, erased_uids) for row in rows])
+
+
+def _sources_of(tx: Transaction, workspace_key: int, rows: Sequence[Conclusion]) -> _Sources:
+    keys = sorted({key for row in rows for key in row.message_keys})
+    messages = {position.key: position for position in tx.messages.positions(keys)}
+    first = [
+        max(row.message_keys) for row in rows if "message_id" in row.metadata and row.message_keys
+    ]
+    uids = {key: message.uid for key, message in tx.messages.by_keys(first).items()}
+    named = tuple(sorted({uid for row in rows for uid in row.source_ids or ()}))
+    condition = equals(workspace_key=workspace_key, uid=named)
+    sources = tx.rows.page(Conclusion, condition) if named else []
+    return _Sources(messages, uids, {row.uid: row for row in sources})
+
+
+def _adjusted(row: Conclusion, sources: _Sources, erased_uids: Collection[str]) -> Conclusion:
     """A conclusion as it follows from its remaining sources."""
     times_of_messages = [
         sources.messages[key].created_at for key in row.message_keys if key in sources.messages

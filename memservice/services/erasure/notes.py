@@ -14,6 +14,14 @@ from memservice.spi.storage import Transaction
 BATCH_SIZE = 500
 
 
+def is_representation(label: str) -> bool:
+    return label == metamessages.REPRESENTATION_LABEL
+
+
+def is_summary(label: str) -> bool:
+    return label.startswith(metamessages.SUMMARY_LABEL)
+
+
 def remove_quoting(tx: Transaction, erased: Sequence[Conclusion]) -> None:
     """Remove the representations that quote one of these conclusions. Each note is of the user
     whom it is about."""

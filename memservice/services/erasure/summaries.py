@@ -50,3 +50,8 @@ def make_again(rt: Runtime, tx: Transaction, session: Session, covered: Mapping[
         newest = tx.rows.page(Message, earlier, (Order("seq", descending=True),), 1)
         if newest:
             tx.tasks.add([outbox.summary(rt, newest[0], [kind], config)])
+
+
+def are_waiting(tx: Transaction, session: Session) -> bool:
+    """Whether a task that writes summaries of the session is waiting."""
+    return bool(tx.tasks.pending(outbox.summary_unit(session)))

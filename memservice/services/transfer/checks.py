@@ -4,7 +4,7 @@ trusted."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from types import UnionType
@@ -37,6 +37,25 @@ _CHOICES: Mapping[tuple[str, str], Collection[str]] = {
 }
 """Fields with a fixed set of values. A row with any other value would be invisible, or could not be
 processed."""
+
+
+def complete(kind: str, lines: Sequence[Line]) -> list[Line]:
+    """The lines of one kind with every field. Raises UnreadableExport for a kind that is not
+    supported, and for a line with a missing or wrong field."""
+    if kind == record_formats.VECTOR:
+        for line in lines:
+            require_vector(line)
+        return list(lines)
+    record_format = record_formats.FORMATS.get(kind)
+    if record_format is None:
+        raise UnreadableExport(
+            f"rows of kind {shown(kind)!r} are not supported; supported: "
+            f"{', '.join(sorted(record_formats.FORMATS))}"
+        )
+    completed = [record_format.complete(line) for line in lines]
+    for line in completed:
+        require_row(record_format, line)
+    return completed
 
 
 def require_row(record_format: RecordFormat, line: Line) -> None:

@@ -54,7 +54,12 @@ def require_two(origin: Runtime, target: Runtime) -> None:
 
 
 def copy(
-    lines: Iterator[bytes], target: Runtime, workspace_id: str, export_options: ExportOptions
+    lines: Iterator[bytes],
+    target: Runtime,
+    workspace_id: str,
+    export_options: ExportOptions,
+    *,
+    respect_erasures: bool = True,
 ) -> Report:
     """Store the lines of an export, then export the copy and compare, kind by kind: rows by
     checksum, vectors by their direction.
@@ -63,7 +68,13 @@ def copy(
     other rows.
     """
     original, copied = Content(), Content()
-    report = importing.load(target, original.summed(lines))
+    report = importing.load(target, original.summed(lines), respect_erasures=respect_erasures)
+    if left_out := sum(report.left_out.values()):
+        raise CopyMismatch(
+            f"the copy of {workspace_id!r} lacks {left_out} rows that were erased in the target or "
+            "rest on erased rows. Everything else was stored; to copy these too, use "
+            "--no-respect-erasures"
+        )
     if report.index_error is not None:
         raise CopyMismatch(
             f"the copy of {workspace_id!r} lacks {report.deferred_vectors} vectors, because the "

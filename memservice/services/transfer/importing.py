@@ -21,6 +21,8 @@ from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
 from memservice.services.tasks.kinds import unit_of
 from memservice.services.transfer import checks, integrity, record_formats, tasks
+from memservice.services.transfer.after_erasures import Supersession
+from memservice.services.transfer.erased import ErasedRows
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, parse_time
 from memservice.services.transfer.record_formats import RecordFormat
@@ -42,6 +44,8 @@ class Report:
     """Number of new rows, by kind."""
     sha256: str
     """Checksum of the lines after the header, as in the last line of the file."""
+    left_out: Mapping[str, int]
+    """Number of lines that were left out because of erasures here, by kind."""
     rejected_vectors: Sequence[RejectedVectors] = ()
     """Vectors of another embedder, which were not stored."""
     deferred_vectors: int = 0
@@ -62,6 +66,8 @@ def load_file(
     data: Iterable[bytes],
     as_slug: str | None = None,
     progress: Progress = _no_progress,
+    *,
+    respect_erasures: bool = True,
 ) -> Report:
     """Like `load`, but stores nothing of a damaged export: `data` can be read twice, each time from
     its beginning (`lines.reading`). `progress` gets the lines and their number when they are
@@ -71,22 +77,32 @@ def load_file(
     except UnreadableExport as error:
         raise UnreadableExport(f"{error}; nothing was stored") from error
     with progress(iter(data), number) as lines:
-        return load(rt, lines, as_slug)
+        return load(rt, lines, as_slug, respect_erasures=respect_erasures)
 
 
-def load(rt: Runtime, data: Iterator[bytes], as_slug: str | None = None) -> Report:
+def load(
+    rt: Runtime,
+    data: Iterator[bytes],
+    as_slug: str | None = None,
+    *,
+    respect_erasures: bool = True,
+) -> Report:
     """Store an export in one pass. `as_slug` imports it as a workspace of that name, whose rows get
-    new uids, the same ones each time.
+    new uids, the same ones each time. With `respect_erasures`, what was erased here is left out.
 
     Raises UnreadableExport for a file that is not an export, has a newer version, is cut off or was
-    changed, and Conflict if another workspace has the name. Rows stored before an error remain:
-    import again.
+    changed, and Conflict if another workspace has the name, or the workspace was erased here. Rows
+    stored before an error remain: import again.
     """
     header = integrity.header(data)
     if as_slug is not None:
         checks.require_name(as_slug)
-    loader, total = _Loader(rt, header, as_slug), Sum()
-    for kind, batch in _batches(integrity.rows(data, total)):
+    loader, total = _Loader(rt, header, as_slug, respect_erasures), Sum()
+    batches = (
+        (kind, checks.complete(kind, lines))
+        for kind, lines in _batches(integrity.rows(data, total))
+    )
+    for kind, batch in loader.remaining(batches):
         loader.store(kind, batch)
     loader.finish()
     return loader.report(total)
@@ -107,17 +123,25 @@ def _require_own(keys: Sequence[Line], workspace_id: str) -> None:
 
 
 class _Loader:
-    def __init__(self, rt: Runtime, header: Line, as_slug: str | None) -> None:
+    def __init__(
+        self, rt: Runtime, header: Line, as_slug: str | None, respect_erasures: bool
+    ) -> None:
         self._rt = rt
         self._header = header
         self._as = as_slug
         self.slug: str = as_slug or str(header["workspace"])
         self.stored: Counter[str] = Counter()
         self._workspace_key = 0
-        self._successors: dict[str, str] = {}
-        """Uid of a superseded conclusion → uid of its successor, which may come later in the
-        file."""
+        self._successors: dict[str, Supersession] = {}
+        """By uid of a superseded conclusion; the successor may come later in the file."""
         self._vectors = Vectors(rt)
+        self._erased = ErasedRows(rt, self._uid) if respect_erasures else None
+
+    def remaining(
+        self, batches: Iterator[tuple[str, list[Line]]]
+    ) -> Iterator[tuple[str, list[Line]]]:
+        """The batches without what was erased here."""
+        return batches if self._erased is None else self._erased.remaining(batches)
 
     def report(self, total: Sum) -> Report:
         vectors = self._vectors
@@ -126,28 +150,20 @@ class _Loader:
             total.lines,
             dict(self.stored),
             total.sha256,
+            {} if self._erased is None else dict(self._erased.counts),
             vectors.rejected(),
             vectors.deferred,
             vectors.index_error,
         )
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
+        """Store lines of one kind, which were checked (`checks.complete`)."""
         if kind == record_formats.VECTOR:
-            for line in lines:
-                checks.require_vector(line)
             self.stored[kind] += self._vectors.store(
                 [(self._uid(line["uid"]), line) for line in lines]
             )
             return
-        record_format = record_formats.FORMATS.get(kind)
-        if record_format is None:
-            raise UnreadableExport(
-                f"rows of kind {shown(kind)!r} are not supported; supported: "
-                f"{', '.join(sorted(record_formats.FORMATS))}"
-            )
-        lines = [record_format.complete(line) for line in lines]
-        for line in lines:
-            checks.require_row(record_format, line)
+        record_format = record_formats.FORMATS[kind]
         if record_format.record is r.Workspace:
             if self._workspace_key or len(lines) > 1:
                 raise UnreadableExport("the file contains more than one workspace")
@@ -184,11 +200,13 @@ class _Loader:
 
     def finish(self) -> None:
         """Set the references that need all rows."""
-        pairs = list(self._successors.items())
+        pairs = [(uid, str(successor)) for uid, (successor, _) in self._successors.items()]
         for start in range(0, len(pairs), BATCH_SIZE):
             self._rt.storage.write(
                 lambda tx, part=pairs[start : start + BATCH_SIZE]: self._set_successors(tx, part)  # type: ignore[misc]
             )
+        if self._erased is not None:
+            self._erased.finish(self._workspace_key, self._successors)
 
     def _uid(self, uid: str) -> str:
         """The uid of the row in this storage."""
@@ -234,7 +252,10 @@ class _Loader:
         )
         if record_format.record is r.Conclusion:
             self._successors |= {
-                self._uid(line["uid"]): self._uid(line["superseded_by"])
+                self._uid(line["uid"]): (
+                    self._uid(line["superseded_by"]),
+                    line["superseded_at"],
+                )
                 for line in lines
                 if line["superseded_by"]
             }
@@ -242,11 +263,20 @@ class _Loader:
         def change(tx: Transaction) -> int:
             keys = Keys(tx, self._workspace_key)
             self._look_up(record_format, lines, keys)
-            rows = [self._row(record_format, line, keys) for line in lines]
+            try:
+                rows = [self._row(record_format, line, keys) for line in lines]
+            except UnreadableExport:
+                if self._erased is not None:
+                    self._erased.refuse_new(tx, record_format, lines)
+                raise
             if record_format.record is r.ApiKey:
                 rows = [api_keys.bound(tx, row) for row in rows]
             fresh = self._fresh(tx, record_format, rows)
+            if self._erased is not None:
+                self._erased.refuse_new(tx, record_format, [lines[index] for _, index in fresh])
             stored = tx.rows.put([row for row, _ in fresh])
+            if self._erased is not None and record_format.record is r.Conclusion:
+                stored = self._erased.adjusted(tx, self._workspace_key, stored)
             self._update_derived(
                 tx,
                 record_format,
@@ -309,6 +339,9 @@ class _Loader:
         elif record_format.record is r.Collection:
             values["explicit_count"] = 0
         elif record_format.record is r.Conclusion:
+            named = values["metadata"].get("message_id")
+            if named in line["message_uids"]:
+                values["metadata"] = {**values["metadata"], "message_id": self._uid(named)}
             values["collection_key"] = keys.collection(
                 values["observer_key"], values["observed_key"]
             )

@@ -9,6 +9,10 @@ from memservice.domain.records import Erasure
 from memservice.spi.repositories.base import NEWEST, Repository
 from memservice.spi.rows import Order
 
+BATCH_SIZE = 500
+ROW_KINDS = ("message", "peer", "session", "workspace")
+"""Kinds of erasure whose receipt has the uid of the erased row."""
+
 
 class Erasures(Repository):
     def add(self, erasure: Erasure) -> Erasure:
@@ -40,7 +44,18 @@ class Erasures(Repository):
     def erased_uids(self, uids: Sequence[str]) -> set[str]:
         """Those of these uids (of messages, peers, sessions or workspaces) whose erasure was
         requested."""
-        if not uids:
-            return set()
-        erasures = self.rows.page(Erasure, equals(target_uid=tuple(uids)))
-        return {erasure.target_uid for erasure in erasures if erasure.target_uid is not None}
+        erased: set[str] = set()
+        for start in range(0, len(uids), BATCH_SIZE):
+            part = equals(target_uid=tuple(uids[start : start + BATCH_SIZE]))
+            erased |= {row.target_uid for row in self.rows.page(Erasure, part) if row.target_uid}
+        return erased
+
+    def of_target(self, uids: Sequence[str]) -> Erasure | None:
+        """A receipt of the erasure of one of these rows."""
+        return next(iter(self.rows.page(Erasure, equals(target_uid=tuple(uids)), limit=1)), None)
+
+    def has_targets_of(self, workspace_uids: Sequence[str]) -> bool:
+        """Whether the erasure of single rows of these workspaces was requested. Without an index:
+        for use once per import."""
+        condition = equals(workspace_uid=tuple(workspace_uids), kind=ROW_KINDS)
+        return bool(self.rows.count(Erasure, condition, limit=1))

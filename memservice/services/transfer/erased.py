@@ -1,0 +1,300 @@
+"""Leaves out of an import what was erased here, with everything that refers to it, and adapts the
+lines that stay, as an erasure adapts the rows that stay.
+
+One pass, in front of the storing of lines. What it remembers grows with the erased rows only: their
+uids, and the positions of erased messages. Lines that can be adapted only when later ones are known
+wait in temporary files: members for the messages, cards for the conclusions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import IO
+
+from memservice.domain import records as r
+from memservice.domain.errors import Conflict
+from memservice.domain.filters import equals
+from memservice.domain.values import shown
+from memservice.runtime import Runtime
+from memservice.services.erasure import cards, conclusions, notes
+from memservice.services.private_files import temporary
+from memservice.services.transfer import after_erasures, erased_references, record_formats
+from memservice.services.transfer.after_erasures import Supersession
+from memservice.services.transfer.erased_references import LeftOut
+from memservice.services.transfer.lines import Line, UnreadableExport, format_line, parse_line
+from memservice.services.transfer.record_formats import RecordFormat
+from memservice.spi.schema import BY_RECORD
+from memservice.spi.storage import Transaction
+
+BATCH_SIZE = 500
+Batch = tuple[str, list[Line]]
+
+_RECEIVED = (r.Message, r.Peer, r.Session)
+"""Records whose erasure leaves a receipt with the uid, besides the workspace."""
+_ORDER = {record_format.name: n for n, record_format in enumerate(record_formats.ROWS)}
+_WAITS_FOR: Mapping[str, str] = {
+    BY_RECORD[r.Member].name: BY_RECORD[r.Message].name,
+    BY_RECORD[r.Card].name: BY_RECORD[r.Conclusion].name,
+}
+"""Kind of a line → the kind of the lines that must be known first."""
+
+
+@dataclass(slots=True)
+class _Gaps:
+    """The messages of a session that are left out."""
+
+    positions: list[int] = field(default_factory=list)
+    """In rising order."""
+    tokens: int = 0
+
+
+class ErasedRows:
+    """The rows of one file that were erased here, and what refers to them."""
+
+    def __init__(self, rt: Runtime, uid_here: Callable[[str], str]) -> None:
+        """`uid_here`: uid in the file → uid of the row in this storage."""
+        self._rt = rt
+        self._uid_here = uid_here
+        self._left_out = LeftOut()
+        self.counts: Counter[str] = Counter()
+        """Number of lines that were left out, by kind."""
+        self._adapted_uids: set[str] = set()
+        """Uids here of conclusions that lost sources."""
+        self._successors: dict[str, Supersession] = {}
+        """By uid here of a conclusion that was left out."""
+        self._workspace_uids: tuple[str, ...] = ()
+        self._gaps: dict[str, _Gaps] = {}
+        """By uid of the session in the file."""
+        self._summaries: dict[str, set[str]] = {}
+        """Kinds of summary that were left out, by uid here of the session."""
+
+    def remaining(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The batches to store. Raises Conflict if the workspace was erased here."""
+        batches = iter(batches)
+        first = next(batches, None)
+        if first is None:
+            return
+        active = first[0] == record_formats.WORKSPACE.name and self._begin(first[1])
+        yield first
+        if not active:
+            yield from batches
+            return
+        with ExitStack() as files:
+            waiting = {kind: _Waiting(files.enter_context(temporary())) for kind in _WAITS_FOR}
+            for kind, lines in batches:
+                yield from self._released(waiting, _ORDER.get(kind, len(_ORDER)))
+                remaining = self._filtered(kind, lines)
+                if kind in waiting:
+                    waiting[kind].add(remaining)
+                elif remaining:
+                    yield kind, remaining
+            yield from self._released(waiting, len(_ORDER))
+
+    def _begin(self, lines: Sequence[Line]) -> bool:
+        """Whether anything of this workspace was erased here."""
+        uids = {uid for line in lines for uid in (line["uid"], self._uid_here(line["uid"]))}
+        self._workspace_uids = tuple(sorted(uids))
+        with self._rt.storage.read() as tx:
+            erasure = tx.erasures.of_target(self._workspace_uids)
+            if erasure is not None:
+                raise Conflict(
+                    f"the workspace {shown(lines[0]['slug'])!r} of this file was erased here "
+                    f"(receipt {erasure.uid}); nothing was stored. To import it nevertheless, use "
+                    "--no-respect-erasures"
+                )
+            return tx.erasures.has_targets_of(self._workspace_uids)
+
+    def _released(self, waiting: Mapping[str, _Waiting], order: int) -> Iterator[Batch]:
+        """The waiting lines, when lines of this order in the file are next."""
+        for kind, lines_waiting in waiting.items():
+            if order > _ORDER[_WAITS_FOR[kind]]:
+                for lines in lines_waiting.taken():
+                    adapted = [self._late(kind, line) for line in lines]
+                    if remaining := [line for line in adapted if line is not None]:
+                        yield kind, remaining
+
+    def _late(self, kind: str, line: Line) -> Line | None:
+        return self._member(line) if kind == BY_RECORD[r.Member].name else self._card(line)
+
+    def _filtered(self, kind: str, lines: Sequence[Line]) -> list[Line]:
+        record_format = record_formats.FORMATS.get(kind)
+        erased = self._erased(record_format, lines)
+        covered = self._covered(record_format, lines)
+        remaining = []
+        for line in lines:
+            if record_format is None:
+                is_remaining = not self._left_out.vector(line)
+            else:
+                is_remaining = (
+                    line.get("uid") not in erased
+                    and not self._left_out.refers(record_format, line)
+                    and not self._quotes(record_format, line, covered)
+                )
+            if is_remaining:
+                remaining.append(
+                    line if record_format is None else self._adapted(record_format, line)
+                )
+            else:
+                self._leave_out(kind, record_format, line)
+        return remaining
+
+    def _erased(self, record_format: RecordFormat | None, lines: Sequence[Line]) -> set[str]:
+        """Uids of the lines whose rows were erased here."""
+        if record_format is None or record_format.record not in _RECEIVED:
+            return set()
+        here = {line["uid"]: self._uid_here(line["uid"]) for line in lines}
+        with self._rt.storage.read() as tx:
+            erased = tx.erasures.erased_uids(sorted({*here, *here.values()}))
+        return {uid for uid, local in here.items() if uid in erased or local in erased}
+
+    def _covered(self, record_format: RecordFormat | None, lines: Sequence[Line]) -> dict[str, int]:
+        """Positions here of the messages up to which summaries of sessions with gaps go, by uid in
+        the file."""
+        if record_format is None or record_format.record not in (r.Summary, r.Metamessage):
+            return {}
+        here = {
+            self._uid_here(line["message_uid"]): line["message_uid"]
+            for line in lines
+            if line["session_uid"] in self._gaps and line["message_uid"]
+        }
+        if not here:
+            return {}
+        with self._rt.storage.read() as tx:
+            messages = tx.rows.page(r.Message, equals(uid=tuple(here)))
+        return {here[message.uid]: message.seq for message in messages}
+
+    def _quotes(self, record_format: RecordFormat, line: Line, covered: Mapping[str, int]) -> bool:
+        """Whether a line can contain words of what is left out."""
+        is_note = record_format.record is r.Metamessage
+        if is_note and notes.is_representation(line["label"]):
+            # A representation does not name its conclusions.
+            return line["owner_uid"] in self._left_out.of_conclusions
+        if record_format.record is r.Summary or (is_note and notes.is_summary(line["label"])):
+            gaps = self._gaps.get(line["session_uid"])
+            first = None if gaps is None else gaps.positions[0]
+            return first is not None and covered.get(line["message_uid"], first) >= first
+        return False
+
+    def _leave_out(self, kind: str, record_format: RecordFormat | None, line: Line) -> None:
+        self.counts[kind] += 1
+        if record_format is None:
+            return
+        self._left_out.add(record_format, line)
+        if record_format.record is r.Message:
+            gaps = self._gaps.setdefault(line["session_uid"], _Gaps())
+            insort(gaps.positions, line["seq"])
+            gaps.tokens += line["tokens"]
+        elif record_format.record is r.Conclusion:
+            successor = line["superseded_by"]
+            self._successors[self._uid_here(line["uid"])] = (
+                None if successor is None else self._uid_here(successor),
+                line["superseded_at"],
+            )
+        elif record_format.record is r.Summary and line["session_uid"] in self._gaps:
+            session = self._uid_here(line["session_uid"])
+            self._summaries.setdefault(session, set()).add(line["kind"])
+
+    def _adapted(self, record_format: RecordFormat, line: Line) -> Line:
+        """A line that stays, without what is left out."""
+        if record_format.record is r.Message:
+            return self._message(line)
+        adapted = self._left_out.without(record_format, line)
+        if record_format.record is r.Conclusion and adapted != line:
+            self._adapted_uids.add(self._uid_here(line["uid"]))
+        return adapted
+
+    def _message(self, line: Line) -> Line:
+        gaps = self._gaps.get(line["session_uid"])
+        if gaps is None:
+            return line
+        tokens = line["tokens_through"] - gaps.tokens
+        if tokens < line["tokens"]:
+            raise UnreadableExport("a message has fewer `tokens_through` than those before it")
+        seq = line["seq"] - bisect_left(gaps.positions, line["seq"])
+        return {**line, "seq": seq, "tokens_through": tokens}
+
+    def _member(self, line: Line) -> Line:
+        gaps = self._gaps.get(line["session_uid"])
+        if gaps is None:
+            return line
+        marks = {
+            name: line[name] - bisect_right(gaps.positions, line[name])
+            for name in ("joined_seq", "left_seq")
+            if line[name] is not None
+        }
+        return {**line, **marks}
+
+    def _card(self, line: Line) -> Line | None:
+        """A card without the service's own lines that may quote a conclusion that is left out. None
+        if nothing stays."""
+        if (line["observer_uid"], line["target"]) not in self._left_out.pairs:
+            return line
+        with self._rt.storage.read() as tx:
+            observer = tx.rows.get(r.Peer, equals(uid=self._uid_here(line["observer_uid"])))
+            pair = equals(observer_key=observer.key if observer else 0, observed=line["target"])
+            collection = tx.rows.get(r.Collection, pair)
+            unquoted = cards.unquoted(
+                tx, collection.key if collection else 0, line["lines"], line["given"]
+            )
+        lines = [text for text in line["lines"] if text not in unquoted]
+        if not lines:
+            self.counts[BY_RECORD[r.Card].name] += 1
+            return None
+        return {**line, "lines": lines}
+
+    def refuse_new(
+        self, tx: Transaction, record_format: RecordFormat, lines: Sequence[Line]
+    ) -> None:
+        """Call it in the transaction that stores these lines, after it looked for existing rows.
+        Raises Conflict if one of them, or a row that they refer to, was erased since the lines were
+        filtered: an import must not bring back what is erased while it runs."""
+        uids = set(self._workspace_uids)
+        for line in lines:
+            named = erased_references.named(record_format, line, _RECEIVED)
+            uids.update(named, map(self._uid_here, named))
+        if tx.erasures.erased_uids(sorted(uids)):
+            raise Conflict(
+                "rows of this file were erased here while the import ran: import it again to leave "
+                "them out"
+            )
+
+    def adjusted(
+        self, tx: Transaction, workspace_key: int, stored: Sequence[r.Conclusion]
+    ) -> list[r.Conclusion]:
+        """New conclusions; those that lost sources as they follow from the remaining ones."""
+        lost = [row for row in stored if row.uid in self._adapted_uids]
+        lost_uids = self._left_out.uids(r.Message)
+        by_uid = {row.uid: row for row in conclusions.adjust(tx, workspace_key, lost, lost_uids)}
+        return [by_uid.get(row.uid, row) for row in stored]
+
+    def finish(self, workspace_key: int, superseded: Mapping[str, Supersession]) -> None:
+        """Call it when all rows are stored. `superseded`: by uid here of each superseded
+        conclusion."""
+        erased = after_erasures.erase_based_on(self._rt, workspace_key, self._successors)
+        self.counts[BY_RECORD[r.Conclusion].name] += erased
+        after_erasures.restore(self._rt, workspace_key, superseded, self._successors)
+        after_erasures.summarise(self._rt, workspace_key, self._summaries)
+
+
+class _Waiting:
+    """Lines in a temporary file."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def add(self, lines: Iterable[Line]) -> None:
+        self._file.writelines(map(format_line, lines))
+
+    def taken(self) -> Iterator[list[Line]]:
+        """The lines in batches; then none are waiting."""
+        self._file.seek(0)
+        rows = (parse_line(data, 0) for data in self._file)
+        while batch := list(islice(rows, BATCH_SIZE)):
+            yield batch
+        self._file.seek(0)
+        self._file.truncate()

@@ -1,0 +1,501 @@
+"""Imports of exports that are older than an erasure: what was erased does not come back, and the
+rest is as the erasure left it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.compose import open_runtime
+from memservice.domain import records as r
+from memservice.domain.errors import Conflict
+from memservice.domain.filters import TRUE, equals
+from memservice.domain.ids import fingerprint, new_uid
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import cards, deletion, dream_changes, sessions
+from memservice.services.erasure import messages, peers
+from memservice.services.tasks import outbox
+from memservice.services.transfer import export, importing
+from memservice.services.transfer.copying import CopyMismatch, copy
+from memservice.services.transfer.erased import ErasedRows
+from memservice.services.transfer.export import ExportOptions
+from memservice.services.transfer.importing import Report
+from memservice.services.v1 import metamessages
+from memservice.settings import load_settings
+from memservice.spi.schema import TABLES
+from memservice.spi.storage import Transaction
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Clock, Pipeline
+from support.stores.stores import store_of
+
+pytestmark = pytest.mark.every_storage
+MARKER = "quokka"
+DEFAULT = ExportOptions()
+PLAIN = ExportOptions(vectors=False)
+Open = Callable[[], Pipeline]
+
+
+@pytest.fixture
+def open_pipeline(storage_name: str, tmp_path: Path) -> Iterator[Open]:
+    stores: list[AbstractContextManager[str]] = []
+    opened: list[Runtime] = []
+
+    def open_store() -> Pipeline:
+        folder = tmp_path / str(len(stores))
+        folder.mkdir()
+        stores.append(store := store_of(storage_name, folder))
+        settings = load_settings(
+            environ={"DB_CONNECTION_URI": store.__enter__(), "REASONER": "scripted"}, cwd=folder
+        )
+        reasoner, clock = ScriptedReasoner(), Clock()
+        plugins = load_plugins(settings, extra=[reasoner])
+        rt = open_runtime(settings, "command", plugins=plugins, clock=clock)
+        rt.storage.migrate()
+        opened.append(rt)
+        return Pipeline(rt, clock, reasoner)
+
+    yield open_store
+    for rt in opened:
+        rt.close()
+    for store in stores:
+        store.__exit__(None, None, None)
+
+
+@pytest.fixture
+def pipeline(open_pipeline: Open) -> Pipeline:
+    """Alice, Bob and Carol in two sessions. Bob spoke of his quokka in `talk` once, as the third
+    message, and everything that rests on it is there too."""
+    pipeline = open_pipeline()
+    said = [("alice", "I like tea."), ("bob", "I sing."), ("bob", f"I own a {MARKER}.")]
+    said += [("alice", f"I have {n} boats.") for n in range(20)]
+    pipeline.say("talk", *said[:3])
+    pipeline.join("talk", carol=sessions.MemberConfig())
+    pipeline.say("talk", *said[3:])
+    sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "talk", ["carol"])
+    pipeline.say("other", ("alice", "I sleep."), ("bob", "I run."))
+    pipeline.work()
+    sings, owns, _ = pipeline.conclusions("bob")
+    conclude(pipeline, "has a pet", [owns], message_keys=owns.message_keys)
+    conclude(pipeline, "an animal singer", [sings, owns], message_keys=sings.message_keys)
+    before = conclude(pipeline, "I own no pet.", [], source_ids=None, level=r.EXPLICIT)
+    supersede(pipeline, before, owns)
+    cards.put(pipeline.rt, PRINCIPAL, WORKSPACE, "bob", None, ["Called Bobby"])
+    add_lines(pipeline, [f"PET: I own a {MARKER}.", "HOBBY: I run."])
+    pipeline.rt.storage.write(lambda tx: add_notes(pipeline, tx))
+    return pipeline
+
+
+def add_notes(pipeline: Pipeline, tx: Transaction) -> None:
+    """What generation 1 stores, with and without the marker, and a delivery."""
+    first, _, marked = tx.rows.page(r.Message, equals(session="talk"), limit=3)
+    about: dict[str, Any] = {
+        "workspace_key": marked.workspace_key,
+        "created_at": pipeline.clock(),
+    }
+    (named,) = tx.rows.put(
+        [r.NamedCollection(uid=new_uid(), owner_key=marked.author_key, name="pets", **about)]
+    )
+    own: dict[str, Any] = {**about, "owner_key": marked.author_key}
+    tx.rows.put([r.Document(uid=new_uid(), collection_key=named.key, content="a file", **own)])
+    of_talk = {**own, "session_key": marked.session_key}
+    summary, quoting = metamessages.SUMMARY_LABEL + r.SHORT, metamessages.REPRESENTATION_LABEL
+    tx.rows.put(
+        [
+            r.Metamessage(uid=new_uid(), label=label, content=content, message_key=key, **values)
+            for label, content, key, values in (
+                ("note", MARKER, marked.key, own),
+                ("note", "a remark", first.key, own),
+                (summary, "before", first.key, of_talk),
+                (summary, MARKER, marked.key, of_talk),
+                (quoting, f"I own a {MARKER}.", None, of_talk),
+                (quoting, "of alice", None, {**of_talk, "owner_key": first.author_key}),
+            )
+        ]
+    )
+    url, state = "https://example.org/x", r.PAUSED
+    endpoint = r.WebhookEndpoint(uid=new_uid(), url=url, secret="s", state=state, **about)
+    (hook,) = tx.rows.put([endpoint])
+    body = json.dumps({"data": {"peer_id": "bob"}})
+    tx.rows.put(
+        [
+            r.Delivery(
+                uid=new_uid(),
+                event_uid=new_uid(),
+                endpoint_key=hook.key,
+                event="test",
+                body=text,
+                attempt=1,
+                **about,
+            )
+            for text in (body, body.replace("bob", "alice"))
+        ]
+    )
+
+
+def conclude(
+    pipeline: Pipeline, content: str, sources: list[r.Conclusion], **values: Any
+) -> r.Conclusion:
+    like = sources[0] if sources else pipeline.conclusions("bob")[0]
+    row = replace(
+        like,
+        key=0,
+        uid=new_uid(),
+        content=content,
+        fingerprint=fingerprint(content),
+        internal={"premises": [source.content for source in sources]} if sources else {},
+        metadata={},
+        **{"level": r.DEDUCTIVE, "source_ids": [source.uid for source in sources], **values},
+    )
+    return pipeline.rt.storage.write(lambda tx: tx.conclusions.put([row]))[0]
+
+
+def supersede(pipeline: Pipeline, old: r.Conclusion, new: r.Conclusion) -> None:
+    changed = replace(
+        old, state=r.SUPERSEDED, superseded_by=new.key, superseded_at=pipeline.clock()
+    )
+    pipeline.rt.storage.write(lambda tx: tx.conclusions.put([changed]))
+
+
+def add_lines(pipeline: Pipeline, lines: list[str]) -> None:
+    def change(tx: Transaction) -> None:
+        (card,) = tx.rows.page(r.Card, equals(target="bob"))
+        tx.rows.change(r.Card, equals(key=card.key), lines=[*card.lines, *lines])
+
+    pipeline.rt.storage.write(change)
+
+
+def exported(
+    pipeline: Pipeline, workspace: str = WORKSPACE, wanted: ExportOptions = DEFAULT
+) -> list[bytes]:
+    return list(export.lines(pipeline.rt, workspace, wanted))
+
+
+def load(
+    pipeline: Pipeline, lines: list[bytes], as_slug: str | None = None, *, respect: bool = True
+) -> Report:
+    return importing.load(pipeline.rt, iter(lines), as_slug, respect_erasures=respect)
+
+
+def comparable(pipeline: Pipeline, workspace: str = WORKSPACE) -> list[Any]:
+    """All rows but tasks and summaries, with numbers in place of uids. Without what says when it
+    was stored."""
+    rows = [json.loads(line) for line in exported(pipeline, workspace, PLAIN)[1:-1]]
+    rows = [row for row in rows if row["type"] not in ("tasks", "summaries", "workspaces")]
+    for row in rows:
+        if row["type"] == "cards":
+            row.pop("updated_at")
+    text = json.dumps(rows)
+    for n, uid in enumerate(row["uid"] for row in rows if "uid" in row):
+        text = text.replace(uid, f"#{n}")
+    return list(json.loads(text))
+
+
+def everything(pipeline: Pipeline) -> str:
+    with pipeline.rt.storage.read() as tx:
+        return "\n".join(repr(row) for spec in TABLES for row in tx.rows.page(spec.record, TRUE))
+
+
+def the_marked(pipeline: Pipeline) -> r.Message:
+    with pipeline.rt.storage.read() as tx:
+        (message,) = tx.rows.page(r.Message, equals(content=f"I own a {MARKER}."))
+    return message
+
+
+def erase_message(pipeline: Pipeline) -> None:
+    messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "talk", the_marked(pipeline).uid)
+
+
+def erase_session(pipeline: Pipeline) -> None:
+    deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "talk")
+
+
+def erase_peer(pipeline: Pipeline) -> None:
+    peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "bob")
+
+
+ERASURES = pytest.mark.parametrize("erase", [erase_message, erase_session, erase_peer])
+
+
+@ERASURES
+def test_an_older_export_brings_nothing_erased_back(
+    pipeline: Pipeline, erase: Callable[[Pipeline], None]
+) -> None:
+    lines = exported(pipeline)
+    assert MARKER in everything(pipeline)
+    erase(pipeline)
+    pipeline.work()
+    left = comparable(pipeline)
+    report = load(pipeline, lines)
+    assert sum(report.left_out.values()) > 0
+    assert comparable(pipeline) == left
+    assert MARKER not in everything(pipeline)
+    again = load(pipeline, lines)
+    assert not any(again.stored.values())
+    assert again.left_out == report.left_out
+
+
+@ERASURES
+def test_under_another_name_the_import_is_as_the_erasure_left_the_rest(
+    pipeline: Pipeline, erase: Callable[[Pipeline], None]
+) -> None:
+    lines = exported(pipeline)
+    erase(pipeline)
+    pipeline.work()
+    left = comparable(pipeline)
+    report = load(pipeline, lines, "copy")
+    pipeline.work()
+    assert report.left_out["messages"] > 0
+    assert comparable(pipeline, "copy") == left
+    assert MARKER not in everything(pipeline)
+    number = len(everything(pipeline).splitlines())
+    assert not any(load(pipeline, lines, "copy").stored.values())
+    pipeline.work()
+    assert len(everything(pipeline).splitlines()) == number
+
+
+def test_the_rest_fits_together_without_an_erased_message(pipeline: Pipeline) -> None:
+    """What the erasure does to the rows that stay, the import does to the lines."""
+    lines = exported(pipeline)
+    erase_message(pipeline)
+    load(pipeline, lines, "copy")
+    pipeline.work()
+    rows = [json.loads(line) for line in exported(pipeline, "copy")]
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        return [row for row in rows if row["type"] == kind]
+
+    talk = [row for row in of("messages") if row["session"] == "talk"]
+    assert [row["seq"] for row in talk] == list(range(1, 23))
+    tokens = [row["tokens"] for row in talk]
+    assert [row["tokens_through"] for row in talk] == [sum(tokens[:n]) for n in range(1, 23)]
+    (carol,) = [row for row in of("members") if row["peer"] == "carol"]
+    assert (carol["joined_seq"], carol["left_seq"]) == (2, 22)
+    held = {row["content"]: row for row in of("conclusions") if row["observer"] == "bob"}
+    assert held.keys() == {"I sing.", "I run.", "an animal singer", "I own no pet."}
+    assert held["an animal singer"]["source_ids"] == [held["I sing."]["uid"]]
+    assert held["an animal singer"]["internal"] == {"premises": ["I sing."]}
+    assert held["I own no pet."]["state"] == r.LIVE
+    (card,) = [row for row in of("cards") if row["target"] == "bob"]
+    assert card["lines"] == ["Called Bobby", "HOBBY: I run."]
+    assert sorted(row["content"] for row in of("metamessages")) == [
+        "a remark",
+        "before",
+        "of alice",
+    ]
+    (summary,) = of("summaries")
+    assert summary["message_uid"] == talk[-1]["uid"]
+
+
+@ERASURES
+def test_erasures_need_not_be_respected(
+    pipeline: Pipeline, erase: Callable[[Pipeline], None]
+) -> None:
+    lines = exported(pipeline)
+    before = comparable(pipeline)
+    erase(pipeline)
+    pipeline.work()
+    report = load(pipeline, lines, "copy", respect=False)
+    assert not report.left_out
+    assert comparable(pipeline, "copy") == before
+
+
+def test_an_erased_workspace_is_not_imported(pipeline: Pipeline) -> None:
+    lines = exported(pipeline)
+    erasure = deletion.delete_workspace(
+        pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True
+    ).erasure
+    pipeline.work()
+    for as_slug in (None, "copy"):
+        with pytest.raises(Conflict, match=f"receipt {erasure.uid}.*--no-respect-erasures"):
+            load(pipeline, lines, as_slug)
+    assert MARKER not in everything(pipeline)
+    load(pipeline, lines, respect=False)
+    assert MARKER in everything(pipeline)
+
+
+def test_what_was_erased_in_an_import_under_another_name_stays_erased(pipeline: Pipeline) -> None:
+    lines = exported(pipeline)
+    load(pipeline, lines, "copy")
+    with pipeline.rt.storage.read() as tx:
+        marked = tx.rows.page(r.Message, equals(content=f"I own a {MARKER}."))
+    messages.delete(pipeline.rt, PRINCIPAL, "copy", "talk", marked[-1].uid)
+    pipeline.work()
+    report = load(pipeline, lines, "copy")
+    assert report.left_out["messages"] == 1
+    assert not any(report.stored.values())
+    assert MARKER not in "".join(map(str, comparable(pipeline, "copy")))
+    assert MARKER in "".join(map(str, comparable(pipeline)))
+
+
+def receipt(pipeline: Pipeline, kind: str, line: dict[str, Any], workspace: str) -> None:
+    """A receipt without the erased row, as of an earlier import."""
+    erasure = r.Erasure(
+        uid=new_uid(),
+        kind=kind,
+        workspace=WORKSPACE,
+        workspace_uid=workspace,
+        target=line["uid"],
+        target_uid=line["uid"],
+        requested_by="admin",
+        task_uid=new_uid(),
+        created_at=pipeline.clock(),
+    )
+    pipeline.rt.storage.write(lambda tx: tx.erasures.add(erasure))
+
+
+def test_nothing_of_and_about_an_erased_peer_is_imported(
+    pipeline: Pipeline, open_pipeline: Open
+) -> None:
+    session = sessions.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, "owned")[0]
+    with pipeline.rt.storage.read() as tx:
+        bob = tx.peers.by_slug(session.workspace_key, "bob")
+    assert bob is not None
+    pipeline.rt.storage.write(
+        lambda tx: tx.rows.change(r.Session, equals(key=session.key), owner_key=bob.key)
+    )
+    cards.put(pipeline.rt, PRINCIPAL, WORKSPACE, "alice", "bob", [f"has a {MARKER}"])
+    own = r.ApiKey(uid="of-bob", workspace=WORKSPACE, peer="bob", created_at=pipeline.clock())
+    pipeline.rt.storage.write(lambda tx: tx.keys.add(own))
+    lines = exported(pipeline, wanted=ExportOptions(secrets=True))
+    rows = [json.loads(line) for line in lines]
+    (line,) = [row for row in rows if row["type"] == "peers" and row["slug"] == "bob"]
+    (workspace,) = [row for row in rows if row["type"] == "workspaces"]
+    second = open_pipeline()
+    receipt(second, "peer", line, workspace["uid"])
+    report = load(second, lines)
+    second.work()
+    for kind in ("peers", "api_keys", "named_collections", "documents", "deliveries"):
+        assert report.left_out[kind] == 1, kind
+    left = [json.loads(line) for line in exported(second, wanted=ExportOptions(secrets=True))]
+    text = json.dumps(left)
+    assert line["uid"] not in text
+    assert MARKER not in everything(second)
+    assert '"bob"' not in text
+    said = [row for row in left if row["type"] == "messages" and row["session"] == "talk"]
+    assert [row["seq"] for row in said] == list(range(1, 22))
+    (owned,) = [row for row in left if row["type"] == "sessions" and row["slug"] == "owned"]
+    assert owned["owner_uid"] is None
+    assert not any(load(second, lines).stored.values())
+
+
+def test_what_is_erased_while_an_import_runs_does_not_come_back(
+    pipeline: Pipeline, open_pipeline: Open
+) -> None:
+    lines = exported(pipeline)
+    rows = [json.loads(line) for line in lines]
+    (line,) = [row for row in rows if row.get("content") == f"I own a {MARKER}."][:1]
+    (workspace,) = [row for row in rows if row["type"] == "workspaces"]
+    second = open_pipeline()
+
+    filtered = ErasedRows.remaining
+
+    def late(self: ErasedRows, batches: Any) -> Iterator[Any]:
+        for kind, batch in filtered(self, batches):
+            if kind == "messages":
+                receipt(second, "message", line, workspace["uid"])
+            yield kind, batch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ErasedRows, "remaining", late)
+        with pytest.raises(Conflict, match="while the import ran: import it again"):
+            importing.load(second.rt, iter(lines))
+    assert MARKER not in everything(second)
+    load(second, lines)
+    second.work()
+    assert MARKER not in everything(second)
+
+
+def test_a_conclusion_can_stand_before_its_sources(pipeline: Pipeline) -> None:
+    """A later dream may find a source for a conclusion that it already has."""
+    marked = f"I own a {MARKER}."
+    with pipeline.rt.storage.read() as tx:
+        (owns,) = tx.rows.page(r.Conclusion, equals(content=marked))
+        (message,) = tx.rows.page(r.Message, equals(content=marked))
+    only = conclude(pipeline, "feeds an animal", [owns], message_keys=[])
+    both = conclude(pipeline, "has a name for it", [owns], message_keys=[])
+    late = conclude(pipeline, "I feed it.", [], message_keys=[message.key], source_ids=None)
+    other = conclude(pipeline, "I name it.", [], message_keys=[], source_ids=None)
+    for row, sources in ((only, [late]), (both, [late, other])):
+        changed = replace(row, source_ids=[source.uid for source in sources])
+        pipeline.rt.storage.write(lambda tx, row=changed: tx.conclusions.put([row]))  # type: ignore[misc]
+    lines = exported(pipeline)
+    erase_message(pipeline)
+    left = comparable(pipeline)
+    load(pipeline, lines, "copy")
+    assert comparable(pipeline, "copy") == left
+    with pipeline.rt.storage.read() as tx:
+        found = tx.rows.page(r.Conclusion, equals(content="has a name for it"))
+    assert [len(row.source_ids or ()) for row in found] == [1, 1]
+
+
+def test_tasks_lose_erased_rows(pipeline: Pipeline, open_pipeline: Open) -> None:
+    with pipeline.rt.storage.read() as tx:
+        said = tx.rows.page(r.Message, equals(session="talk"), limit=4)
+    first, second, marked, last = (message.key for message in said)
+    tasks = [
+        outbox.embed(pipeline.rt, "message", said[0].workspace_key, *keys)
+        for keys in (
+            ([marked],),
+            ([first, marked, last], [second, first, marked]),
+        )
+    ]
+    waiting = [replace(task, not_before=r.NEVER) for task in tasks]
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add(waiting))
+    uids = {message.key: message.uid for message in said}
+    lines = exported(pipeline)
+    second_store = open_pipeline()
+    rows = [json.loads(line) for line in lines]
+    (workspace,) = [row for row in rows if row["type"] == "workspaces"]
+    receipt(second_store, "message", {"uid": uids[marked]}, workspace["uid"])
+    report = load(second_store, lines)
+    assert report.left_out["tasks"] == 1
+    left = [json.loads(line) for line in exported(second_store)]
+    payloads = [row["payload"] for row in left if row["type"] == "tasks"]
+    assert uids[marked] not in json.dumps(payloads)
+    (payload,) = [payload for payload in payloads if "like" in payload]
+    assert payload["keys"] == [uids[first], uids[last]]
+    assert payload["like"] == [uids[second], uids[last]]
+
+
+def test_a_copy_says_what_it_lacks(pipeline: Pipeline, open_pipeline: Open) -> None:
+    rows = [json.loads(line) for line in exported(pipeline)]
+    (workspace,) = [row for row in rows if row["type"] == "workspaces"]
+    (line,) = [row for row in rows if row.get("content") == f"I own a {MARKER}."][:1]
+    second = open_pipeline()
+    receipt(second, "message", line, workspace["uid"])
+    lines = iter(exported(pipeline))
+    with pytest.raises(CopyMismatch, match=r"erased in the target.*--no-respect-erasures"):
+        copy(lines, second.rt, WORKSPACE, DEFAULT)
+
+
+def test_a_proposal_of_a_dream_about_erased_conclusions_is_left_out(
+    pipeline: Pipeline, open_pipeline: Open
+) -> None:
+    with pipeline.rt.storage.read() as tx:
+        (owns,) = tx.rows.page(r.Conclusion, equals(content=f"I own a {MARKER}."))
+    proposal = {"reads": [owns.uid], "card": None, "created": [f"likes the {MARKER}"]}
+    task = r.Task(
+        uid=new_uid(),
+        unit=f"dream:{owns.workspace_key}:{owns.observer_key}:{owns.observed_key}",
+        kind="dream",
+        workspace_key=owns.workspace_key,
+        observer_key=owns.observer_key,
+        observed_key=owns.observed_key,
+        payload={"type": "omni", "session": None, dream_changes.PROPOSAL: proposal},
+        not_before=r.NEVER,
+        created_at=pipeline.clock(),
+    )
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    lines = exported(pipeline)
+    erase_message(pipeline)
+    pipeline.work()
+    report = load(pipeline, lines, "copy")
+    assert report.left_out["tasks"] == 1
+    assert MARKER not in everything(pipeline)
