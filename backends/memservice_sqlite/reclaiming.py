@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import sqlite3
 
+from memservice_sqlite import text_levels
 from memservice_sqlite.text import REMOVED
 
 MERGED_PAGES = 250
 """Maximum pages (1 MB) of the text index that one step writes."""
+MIN_BLOCKS = 2
+"""Blocks of one level that a step merges."""
 FREED_PAGES = 500
 """Maximum pages (2 MB) that one step removes from the file."""
 MIN_FREE_PAGES = 1_000
@@ -24,6 +27,7 @@ next step tries again."""
 
 _MARK = "SELECT documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?"
 _BEGIN = "UPDATE text_statistics SET documents = 0, length = ? WHERE workspace_key = ? AND kind = ?"
+_COMMAND = "INSERT INTO text_index (text_index, rank) VALUES (?, ?)"
 _END = "UPDATE text_statistics SET length = 0 WHERE workspace_key = ? AND kind = ?"
 
 
@@ -57,6 +61,7 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
     """Merge some of the text index; True if there is more to merge."""
     driver.execute("BEGIN IMMEDIATE")
     try:
+        text_levels.shorten(driver)  # an index with too many cannot be merged
         if not merging:
             driver.execute(_BEGIN, (removed, *REMOVED))
         if driver.execute("SELECT 1 FROM text_rows LIMIT 1").fetchone() is None:
@@ -66,15 +71,16 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
             driver.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
             more = False
         else:
-            before = driver.total_changes
-            # A negative number begins a merge of all blocks, a positive one continues it. To begin
-            # again and again while others write makes the index deeper each time, until FTS5 calls
-            # it malformed.
+            # A negative number begins a merge of all blocks, a positive one continues it: to begin
+            # again after each write of others would never end. By default, FTS5 does not continue
+            # it while a level of newer blocks has as many as it merges, but fewer than four.
             pages = MERGED_PAGES if merging else -MERGED_PAGES
-            driver.execute(
-                "INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,)
-            )
+            if not merging:
+                driver.execute(_COMMAND, ("usermerge", MIN_BLOCKS))
+            before = driver.total_changes
+            driver.execute(_COMMAND, ("merge", pages))
             more = driver.total_changes - before >= 2  # FTS5 reports so that it merged something
+        text_levels.shorten(driver)
         driver.execute("COMMIT")
     finally:
         if driver.in_transaction:

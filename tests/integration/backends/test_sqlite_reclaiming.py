@@ -3,7 +3,9 @@ is given back."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,15 @@ from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from memservice.testing.storage.base import NOW, Dataset, populate
-from memservice_sqlite import reclaiming
+from memservice_sqlite import reclaiming, text_levels
 from memservice_sqlite.storage import SqliteStorage
+from memservice_sqlite.text import REMOVED
 from support.stores.sqlite_store import migrated
 
 MARKER = "zorbmarker"
 EACH = 400
+FREE = 1_000_000
+"""The first id of texts that have no rows."""
 
 
 @pytest.fixture
@@ -179,3 +184,98 @@ def test_statistics_of_an_erased_workspace_are_removed(storage: SqliteStorage) -
     assert rows() == 1
     erase(storage, dataset)
     assert rows() == 0
+
+
+def levels(driver: sqlite3.Connection) -> int:
+    (record,) = driver.execute("SELECT block FROM text_index_data WHERE id = 10").fetchone()
+    return len(text_levels._read(record)[1])
+
+
+@pytest.mark.slow
+def test_the_text_index_survives_any_number_of_rounds(storage: SqliteStorage, path: Path) -> None:
+    """FTS5 adds two levels in each round, and cannot read an index of more than 2,000."""
+    dataset = storage.write(lambda tx: populate(tx, "w"))
+    say(storage, dataset, "kept")  # else everything is on one level, and none is added
+    with closing(sqlite3.connect(path, isolation_level=None)) as driver:
+        driver.execute("PRAGMA synchronous=OFF")
+        for n in range(1_100):
+            insert = "INSERT INTO text_index (rowid, terms) VALUES (?, ?)"
+            driver.execute(insert, (FREE + 2 * n, "stays"))
+            driver.execute(insert, (FREE + 2 * n + 1, "goes"))
+            driver.execute(
+                "INSERT INTO text_index (text_index, rowid, terms) VALUES ('delete', ?, 'goes')",
+                (FREE + 2 * n + 1,),
+            )
+            driver.execute(
+                "INSERT INTO text_statistics VALUES (?, ?, 1, 0) "
+                "ON CONFLICT DO UPDATE SET documents = documents + 1",
+                REMOVED,
+            )
+            while reclaiming.step(driver, thorough=False):
+                found = "SELECT count(*) FROM text_index WHERE text_index MATCH 'stays'"
+                assert driver.execute(found).fetchone() == (n + 1,)
+        assert levels(driver) <= text_levels.MAX_LEVELS
+        assert driver.execute(found).fetchone() == (1_100,)
+    assert storage.examine(thorough=True) == []
+
+
+def test_an_index_with_too_many_levels_is_mended(storage: SqliteStorage, path: Path) -> None:
+    """As earlier versions left it: FTS5 cannot read it, so no text can be written."""
+    dataset = storage.write(lambda tx: populate(tx, "w"))
+    say(storage, dataset, "kept")
+    with closing(sqlite3.connect(path, isolation_level=None)) as driver:
+        (record,) = driver.execute("SELECT block FROM text_index_data WHERE id = 10").fetchone()
+        counts, before = text_levels._read(record)
+        damaged = record[:4] + b"\x8f\x51" + counts + b"".join(level.raw for level in before)
+        damaged += bytes(2) * (2_001 - len(before))
+        driver.execute("UPDATE text_index_data SET block = ? WHERE id = 10", (damaged,))
+        driver.execute("UPDATE text_statistics SET documents = 1 WHERE workspace_key = 0")
+        driver.execute("INSERT OR IGNORE INTO text_statistics VALUES (?, ?, 1, 0)", REMOVED)
+    with closing(sqlite3.connect(path, isolation_level=None)) as driver:
+        with pytest.raises(sqlite3.DatabaseError):
+            driver.execute("INSERT INTO text_index (text_index) VALUES ('integrity-check')")
+        while reclaiming.step(driver, thorough=False):
+            pass
+    assert storage.examine(thorough=True) == []
+    with storage.read() as tx:
+        found = storage.text.search(
+            tx, "message", dataset.workspace.key, ["kept7"], 5, index_filter=EVERYTHING
+        )
+    assert len(found.hits) == 1
+
+
+def test_new_texts_do_not_end_an_unfinished_merge(
+    storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FTS5 prefers the level with more blocks, and by default does not merge fewer than four."""
+    monkeypatch.setattr(reclaiming, "MERGED_PAGES", 2)
+    dataset, other = (
+        storage.write(lambda tx, tag=tag: populate(tx, tag))  # type: ignore[misc]
+        for tag in ("w", "other")
+    )
+    for first in range(1, 6 * EACH, EACH):
+        say(storage, other, "kept", first)
+    say(storage, dataset, MARKER)
+    optimize(storage)
+    erase(storage, dataset)
+    assert storage.reclaim()
+    for seq in (1, 2, 3):
+        write_one(storage, dataset, seq)
+    assert reclaim(storage) > 3, "in steps"
+    assert written(path, MARKER) == 0
+
+
+def optimize(storage: SqliteStorage) -> None:
+    """Merge the text index into one block."""
+    with storage.engine.connect() as connection:
+        connection.exec_driver_sql("INSERT INTO text_index (text_index) VALUES ('optimize')")
+        connection.commit()
+
+
+def write_one(storage: SqliteStorage, dataset: Dataset, seq: int) -> None:
+    def store(tx: Transaction) -> None:
+        (said,) = tx.messages.append([dataset.message(seq, content="later")])
+        row = TextRow(said.key, ["later"], session=1, at=NOW)
+        storage.text.add(tx, "message", dataset.workspace.key, [row])
+
+    storage.write(store)
