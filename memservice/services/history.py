@@ -21,8 +21,8 @@ from memservice.spi.storage import Transaction
 MAX_VERSIONS = 500
 """Maximum number of versions in a history; the oldest ones are left out."""
 
-CALLER, DERIVER, DREAM, IMPORT = "caller", "deriver", "dream", "import"
-MAKERS = (CALLER, DERIVER, DREAM, IMPORT)
+CALLER, DERIVATION, DREAM, IMPORT = "caller", "derivation", "dream", "import"
+MAKERS = (CALLER, DERIVATION, DREAM, IMPORT)
 IMPORTED = "imported"
 """The reasoner of conclusions that were copied from another server over its API."""
 
@@ -54,7 +54,7 @@ class Version(Conclusion):
             return CALLER
         if self.reasoner == IMPORTED:
             return IMPORT
-        return DERIVER if self.level == EXPLICIT else DREAM
+        return DERIVATION if self.level == EXPLICIT else DREAM
 
     @property
     def reason(self) -> str | None:

@@ -195,7 +195,7 @@ def test_the_history_of_a_derived_conclusion_names_its_messages(api: Api) -> Non
     Worker(api.runtime).run_until_idle()
     row = api.ok(api.post("/conclusions/list"))["items"][0]
     (version,) = api.ok(api.get(f"/conclusions/{row['id']}/history"))["versions"]
-    assert version["made_by"] == "deriver"
+    assert version["made_by"] == "derivation"
     assert version["reasoner"] == "extractive"
     assert version["message_ids"] == [message["id"]]
     assert version["said_at"] == message["created_at"]

@@ -23,7 +23,7 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.peers import shown_names
 from memservice.services.retrieval.conclusion_ranking import ConclusionHit
-from memservice.services.retrieval.representation_draft import Draft, is_part
+from memservice.services.retrieval.representation_draft import Draft, is_part, says_most
 from memservice.services.retrieval.representation_text import Selection, markdown
 from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
@@ -230,7 +230,8 @@ def _take_best(
     first.
 
     A conclusion that a message contains word for word brings in that message instead of itself,
-    because a sentence alone lacks what it answers. It is taken alone if the message does not fit.
+    because a sentence alone lacks what it answers. It is taken alone if the message does not fit,
+    and instead of the message if it says nearly all of it (`says_most`).
     """
     limit = min(options.search_top_k or options.max_conclusions, options.max_conclusions)
     hits = search.conclusions(tx, pair.bounds, limit, options.search_max_distance)
@@ -246,18 +247,22 @@ def _take_best(
     # One list of both: messages by their keys, conclusions that bring in no message by their keys
     # below zero.
     parts: dict[int, Conclusion] = {}
+    instead: dict[int, int] = {}
+    """Key of a message → that of the conclusion which is taken instead of it, below zero."""
     positions: list[int] = []
     for key, conclusion in conclusions.items():
         source = next(
             (key for key in conclusion.message_keys if is_part(conclusion, quotable.get(key))),
             None,
         )
+        if source is not None and says_most(conclusion, quotable[source]):
+            instead.setdefault(source, -key)
+            source = None
         positions.append(-key if source is None else source)
         if source is not None:
             parts.setdefault(source, conclusion)
-    for key in ranking.fuse(
-        [[message.key for message in messages], positions], search.rt.settings.search.fusion_k
-    ):
+    quoted = [instead.get(message.key, message.key) for message in messages]
+    for key in ranking.fuse([positions, quoted], search.rt.settings.search.fusion_k):
         if key < 0:
             draft.take_conclusion(conclusions[-key])
         elif not draft.take_message(quotable[key]) and key in parts:

@@ -62,3 +62,13 @@ def is_part(conclusion: Conclusion, message: Message | None) -> bool:
         and conclusion.level == EXPLICIT
         and conclusion.content in message.content
     )
+
+
+MOST = 0.75
+"""Share of a message's characters: a conclusion with more of them says the same with fewer tokens,
+and what it lacks is a greeting or an interjection."""
+
+
+def says_most(conclusion: Conclusion, message: Message) -> bool:
+    """Whether the conclusion, which is part of the message, says nearly all of it."""
+    return len(conclusion.content) >= MOST * len(message.content.strip())

@@ -309,7 +309,7 @@ def test_openai_gets_a_cache_key_and_other_servers_do_not(
     _, bodies = loop_bodies(plugins, "openai", 1)
     assert all("prompt_cache_key" not in body for body in bodies)
     for name, model in (("openai", OpenAiModel), ("openai-responses", ResponsesModel)):
-        monkeypatch.setattr(model, "_is_official", True)
+        monkeypatch.setattr(model, "is_official", True)
         _, bodies = loop_bodies(plugins, name, 1)
         assert len({body["prompt_cache_key"] for body in bodies}) == 1
 
