@@ -40,6 +40,12 @@ def spoken_name(peer: Peer) -> str:
     return display_name(peer) or peer.slug
 
 
+def names_of(peer: Peer) -> list[str]:
+    """The names by which texts mention a peer, sorted: its id and its display names."""
+    first = peer.slug if peer.v1_name == peer.uid else peer.v1_name
+    return sorted({peer.slug, first, spoken_name(peer)})
+
+
 def shown_names(tx: Transaction, workspace_key: int, peers: Iterable[Peer]) -> dict[str, str]:
     """Slug → display name, for the peers that have one. A name that is also the display name or the
     id of another peer of the workspace is followed by the peer's id, `Bob (eve)`, since a peer can

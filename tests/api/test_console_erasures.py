@@ -55,6 +55,21 @@ def test_a_peer_is_erased_after_a_dry_run(site: Site) -> None:
     assert "I am Bob." in transcript
 
 
+def test_mentions_of_a_peer_are_replaced_if_that_is_chosen(site: Site) -> None:
+    site.say("w", "talk", ("bob", "Alice is tall."))
+    preview = site.page(f"{WORKSPACE}/peers/alice/erase")
+    assert "Recent messages and conclusions of others that mention it1" in preview.text
+    form = preview.form("/erase")
+    assert form.fields["mentions"] == "keep"
+    unknown = site.send(form, {"id": "alice", "mentions": "hide"}, 422)
+    assert "Choose whether to keep or to replace them" in unknown.text
+    site.send(form, {"id": "alice", "mentions": "redact"})
+    Worker(site.runtime).run_until_idle()
+    transcript = site.page(f"{WORKSPACE}/sessions/talk").text
+    assert "[erased] is tall." in transcript
+    assert "Alice" not in transcript
+
+
 def test_a_message_is_deleted_on_its_page(site: Site) -> None:
     page = site.page(f"{WORKSPACE}/sessions/talk")
     first, _ = [form for form in page.forms if "/messages/" in form.action]

@@ -281,3 +281,18 @@ def test_an_empty_workspace_can_be_deleted(api: Api) -> None:
     delete_workspace(api)
     work(api)
     api.missing(api.delete(), api.workspace)
+
+
+def test_mentions_of_an_erased_peer_are_kept_or_replaced(api: Api) -> None:
+    api.say("talk", ("alice", "Hi."), ("bob", "Alice is tall."))
+    counted = api.ok(api.delete("/peers/alice?dry_run=true&mentions=redact"))
+    assert counted["counts"]["mentions"] == 1
+    assert counted["options"] == {"mentions": "redact"}
+    assert "mentions" not in api.ok(api.delete("/peers/alice?dry_run=true"))["counts"]
+    refused = api.delete("/peers/alice?mentions=hide")
+    assert refused.status_code == 422
+    (problem,) = refused.get_json()["detail"]
+    assert problem["loc"] == ["query", "mentions"]
+    assert problem["msg"] == "Input should be 'keep' or 'redact'"
+    receipt = api.ok(api.delete("/peers/alice?mentions=redact"), 202)
+    assert receipt["options"] == {"mentions": "redact"}

@@ -293,11 +293,15 @@ def delete_peer(
 
     Everything that it said, everything that is held about it or by it, its card, memberships and
     keys. It is gone immediately and its id is free: a new peer of this id starts empty. What others
-    said stays, also where it mentions the peer. Copies of its messages in cloned sessions are its
-    messages too. With `dry_run=true` the response (200) counts what would be erased.
+    said stays. With `mentions=redact`, the id and the names of the peer are replaced by `[erased]`
+    in it: as whole words, in sessions where the peer was a member, and in conclusions, cards and
+    notes. Messages that are sent after the request, and metadata, stay as they are. Copies of its
+    messages in cloned sessions are its messages too. With `dry_run=true` the response (200) counts
+    what would be erased, and with `mentions=redact` how many messages and conclusions would change.
     The peer's own key may do this if the workspace's configuration has `self_service.enabled`.
     """
+    mentions = call.query["mentions"]
     if call.query["dry_run"]:
-        counts = erasure.counts(call.rt, call.principal, workspace_id, peer_id)
-        return DryRun(workspace_id, peer_id, counts), 200
-    return erasure.erase(call.rt, call.principal, workspace_id, peer_id), 202
+        counts = erasure.counts(call.rt, call.principal, workspace_id, peer_id, mentions)
+        return DryRun(workspace_id, peer_id, counts, options={"mentions": mentions}), 200
+    return erasure.erase(call.rt, call.principal, workspace_id, peer_id, mentions), 202

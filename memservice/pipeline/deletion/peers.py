@@ -10,7 +10,7 @@ refers to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -32,7 +32,7 @@ from memservice.domain.records import (
     Session,
     Task,
 )
-from memservice.pipeline.deletion import reclaiming
+from memservice.pipeline.deletion import mentions, reclaiming
 from memservice.pipeline.deletion.messages import NotErased, finishing
 from memservice.pipeline.handler import Prepared, Unfinished
 from memservice.runtime import Runtime
@@ -57,10 +57,11 @@ MAX_SESSIONS = 500
 MAX_ROUNDS = 3
 """How often the check is repeated before the task fails."""
 
-MESSAGES, SESSIONS, CONCLUSIONS, REST, TASKS, RECORDS, WEBHOOKS, CHECK, RECLAIM, END = (
+MESSAGES, SESSIONS, CONCLUSIONS, MENTIONS, REST, TASKS, RECORDS, WEBHOOKS, CHECK, RECLAIM, END = (
     "messages",
     "sessions",
     "conclusions",
+    "mentions",
     "rest",
     "tasks",
     "records",
@@ -69,7 +70,8 @@ MESSAGES, SESSIONS, CONCLUSIONS, REST, TASKS, RECORDS, WEBHOOKS, CHECK, RECLAIM,
     "reclaim",
     "end",
 )
-"""Stages, in this order; sessions are packed whenever there are many."""
+"""Stages, in this order; sessions are packed whenever there are many. Mentions are replaced only if
+the caller chose that."""
 
 OWN: Sequence[tuple[type[Any], str]] = (
     (PeerName, "peer_key"),
@@ -94,6 +96,8 @@ def prepare(rt: Runtime, task: Task) -> Prepared:
         return Prepared(lambda tx: Unfinished(task))
     if stage == END:
         return finishing(rt, task)
+    if stage == MENTIONS and mentions.is_due(task):
+        return mentions.prepare(rt, task, _after_mentions)
 
     def store(tx: Transaction) -> Unfinished:
         receipts.begin(tx, task)
@@ -177,11 +181,28 @@ def _sessions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinishe
     return _at(task, stage=SESSIONS if sessions else MESSAGES, sessions=sessions)
 
 
+def _after_mentions(task: Task, changed: Mapping[str, Any]) -> Unfinished:
+    """Sum the tokens of changed sessions again whenever there are many, and at last."""
+    sessions: dict[str, Any] = dict(task.payload.get("sessions", {}))
+    for key, gap in changed.items():
+        before = sessions.get(key, gap)
+        sessions[key] = {
+            "first": min(before["first"], gap["first"]),
+            "covered": before["covered"] | gap["covered"],
+        }
+    is_full = len(sessions) >= MAX_SESSIONS or (sessions and not mentions.in_messages(task))
+    return _at(task, stage=SESSIONS if is_full else MENTIONS, sessions=sessions)
+
+
+def _mentions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
+    return _at(task, stage=REST)
+
+
 def _conclusions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
     of_peer = Any_((equals(observer_key=peer.key), equals(observed_key=peer.key)))
     collection = tx.rows.get(Collection, _in(peer, of_peer))
     if collection is None:
-        return _at(task, stage=REST)
+        return _at(task, stage=MENTIONS)
     totals = Counter(task.outcome)
     of_collection = equals(collection_key=collection.key)
     order = (Order("state"), Order("key"))
@@ -277,6 +298,7 @@ _STEPS: dict[str, Callable[[Runtime, Transaction, Task, Peer], Unfinished]] = {
     MESSAGES: _messages,
     SESSIONS: _sessions,
     CONCLUSIONS: _conclusions,
+    MENTIONS: _mentions,
     REST: _rest,
     TASKS: _tasks,
     RECORDS: _records,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memservice.domain.configuration import allows_self_service
-from memservice.domain.errors import NotFound
+from memservice.domain.errors import InvalidInput, NotFound
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Any_, Condition
 from memservice.domain.records import (
@@ -29,24 +29,27 @@ from memservice.runtime import Runtime
 from memservice.services import validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.erasure import receipts, work
+from memservice.services.erasure import mentions, receipts, work
 from memservice.services.erasure.receipts import ErasureRequest, Receipt
+from memservice.services.peers import names_of
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
-KEEP = "keep"
-"""Mentions of the peer in what others said stay."""
 
-
-def counts(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> dict[str, int]:
-    """What `erase` would erase now: number of rows by table. Changes nothing. Raises NotFound, and
-    Unauthorised for a peer's own key unless the workspace allows self-service."""
+def counts(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, choice: str = mentions.KEEP
+) -> dict[str, int]:
+    """What `erase` would erase now: number of rows by table. With the choice `REDACT`, `mentions`
+    is the number of messages and conclusions of others that would change, among the newest
+    `mentions.MAX_COUNTED` of each. Changes nothing. Raises as `erase` does."""
     policy.require(principal, workspace_id, peer_id=slug)
+    _require_choice(choice)
     with rt.storage.read() as tx:
         workspace, peer = _require(tx, principal, workspace_id, slug)
         owner = equals(owner_key=peer.key)
         own_or_about = Any_((equals(observer_key=peer.key), equals(target=peer.slug)))
-        return {
+        redacted = {"mentions": mentions.count(tx, peer)} if choice == mentions.REDACT else {}
+        return redacted | {
             "messages": tx.rows.count(Message, equals(author_key=peer.key)),
             "conclusions": tx.rows.count(Conclusion, _of_pairs(workspace, peer)),
             "cards": tx.rows.count(Card, _in(workspace, own_or_about)),
@@ -58,12 +61,15 @@ def counts(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> d
         }
 
 
-def erase(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> Receipt:
+def erase(
+    rt: Runtime, principal: Principal, workspace_id: str, slug: str, choice: str = mentions.KEEP
+) -> Receipt:
     """Erase a peer that is not a scope. Its keys are revoked, its memberships end, and a new peer
-    of the same id starts empty. What others said stays, also where it mentions the peer. Returns
-    the receipt. Raises NotFound, and Unauthorised for a
-    peer's own key unless the workspace allows self-service."""
+    of the same id starts empty. What others said stays; with the choice `REDACT`, the task replaces
+    the peer's id and names in it. Returns the receipt. Raises NotFound, InvalidInput for an unknown
+    choice, and Unauthorised for a peer's own key unless the workspace allows self-service."""
     policy.require(principal, workspace_id, peer_id=slug)
+    _require_choice(choice)
 
     def change(tx: Transaction) -> Receipt:
         workspace, peer = _require(tx, principal, workspace_id, slug)
@@ -89,15 +95,27 @@ def erase(rt: Runtime, principal: Principal, workspace_id: str, slug: str) -> Re
         own_or_about = Any_((equals(observer_key=peer.key), equals(target=peer.slug)))
         tx.rows.delete(Card, _in(workspace, own_or_about))
         tx.keys.revoke_of(now, workspace.slug, peer_id=peer.slug)
-        task = outbox.erase_peer(rt, peer)
+        is_redacted = choice == mentions.REDACT
+        task = outbox.erase_peer(
+            rt,
+            peer,
+            names_of(peer) if is_redacted else (),
+            mentions.newest(tx) if is_redacted else None,
+        )
         request = ErasureRequest(
-            receipts.PEER, workspace, slug, peer.uid, options={"mentions": KEEP}
+            receipts.PEER, workspace, slug, peer.uid, options={"mentions": choice}
         )
         erasure = receipts.open(rt, tx, principal.actor, request, task)
         tx.tasks.add([task])
         return receipts.receipt(tx, erasure)
 
     return rt.storage.write(change)
+
+
+def _require_choice(choice: str) -> None:
+    if choice not in mentions.CHOICES:
+        allowed = " or ".join(map(repr, mentions.CHOICES))
+        raise InvalidInput.at("mentions", message=f"Input should be {allowed}")
 
 
 def _require(

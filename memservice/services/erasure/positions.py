@@ -28,8 +28,9 @@ class Progress:
 
 
 def repack(rt: Runtime, tx: Transaction, session: Session, first: int) -> None:
-    """Close the gap at position `first` of a session whose row is locked: now if few messages
-    follow, else by a task. Only one task at a time changes the positions of a session."""
+    """Close the gap at position `first` of a session whose row is locked, or sum the tokens from
+    there again: now if few messages follow, else by a task. Only one task at a time changes the
+    positions of a session."""
     task = outbox.repack(rt, session, first)
     waiting = tx.rows.get(Task, equals(unit=task.unit, state=PENDING))
     if waiting is None and session.message_count - first < BATCH_SIZE:
@@ -67,9 +68,8 @@ def step(tx: Transaction, session: Session, progress: Progress) -> Progress | No
     if span.messages:
         if span.last != seq:
             _move_marks(tx, session, progress, span.last)
-            tx.messages.renumber(
-                session.key, progress.after, BATCH_SIZE, progress.seq, progress.tokens
-            )
+        # Also without a gap: a message may have other tokens.
+        tx.messages.renumber(session.key, progress.after, BATCH_SIZE, progress.seq, progress.tokens)
         progress = Progress(span.last, seq, tokens)
     if span.messages == BATCH_SIZE:
         return progress

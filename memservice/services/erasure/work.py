@@ -52,6 +52,11 @@ def interrupt_peer(tx: Transaction, peer: Peer) -> None:
     )
 
 
+def interrupt_embedding(tx: Transaction, workspace_key: int) -> None:
+    """The same for the work that computes vectors of rows of a workspace."""
+    _interrupt(tx, lambda kind, about: kind == kinds.EMBED and about[:1] == [str(workspace_key)])
+
+
 def _interrupt(tx: Transaction, reads: Callable[[str, list[str]], bool]) -> None:
     units = []
     for lease in tx.tasks.leases():

@@ -261,10 +261,20 @@ def erase_conclusions(
     return _task(rt, ERASE, payload=payload, outcome=dict(counts))
 
 
-def erase_peer(rt: Runtime, peer: Peer) -> Task:
-    """Erase a peer that is gone for callers. Like `erase_session`, only the payload refers to
-    it."""
-    return _task(rt, ERASE, payload={"peer": peer.key, "workspace": peer.workspace_key})
+REDACTION = "redaction"
+"""Entry of the payload of an erasure of a peer, until its mentions are replaced."""
+
+
+def erase_peer(
+    rt: Runtime, peer: Peer, names: Sequence[str] = (), through: Mapping[str, int] | None = None
+) -> Task:
+    """Erase a peer that is gone for callers. Like `erase_session`, only the payload refers to it.
+    With `names`, its mentions in what others said are replaced, in rows up to the keys `through`,
+    by table; then the names are removed from the payload."""
+    payload: dict[str, Any] = {"peer": peer.key, "workspace": peer.workspace_key}
+    if names:
+        payload[REDACTION] = {"names": list(names), "through": dict(through or {})}
+    return _task(rt, ERASE, payload=payload)
 
 
 def repack(rt: Runtime, session: Session, first: int) -> Task:

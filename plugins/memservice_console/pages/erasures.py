@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from flask import Response, request
 
+from memservice.domain.text.mentions import MARK
 from memservice.services import deletion
 from memservice.services.auth.permissions import Permission
-from memservice.services.erasure import messages, peers, person, receipts
+from memservice.services.erasure import mentions, messages, peers, person, receipts
 from memservice.spi import web
 from memservice_console.audit import record
 from memservice_console.forms import Form
@@ -25,8 +26,11 @@ COUNTED = (
     ("api_keys", "API keys"),
     ("documents", "Documents"),
     ("metamessages", "Metamessages"),
+    ("mentions", "Recent messages and conclusions of others that mention it"),
 )
 """Tables of a dry run, with their names on the page."""
+MENTIONS = ((mentions.KEEP, "keep"), (mentions.REDACT, f"replace by {MARK}"))
+"""Choices for the mentions of a peer, with their names on the page."""
 
 
 @routes.get(_WORKSPACE + "/erasures")
@@ -107,14 +111,17 @@ def _confirm_peer(
     workspace_id: str, peer_id: str, form: Form | None = None, status: int = 200
 ) -> Response:
     """What would be erased now, and the form that does it."""
-    counts = peers.counts(web.runtime(), visitor().principal, workspace_id, peer_id)
+    counts = peers.counts(
+        web.runtime(), visitor().principal, workspace_id, peer_id, mentions.REDACT
+    )
     return render(
         "erase_peer.html",
         status,
         workspace_id=workspace_id,
         peer_id=peer_id,
         counts=[(label, counts[table]) for table, label in COUNTED],
-        form=form or Form({"mentions": peers.KEEP}),
+        choices=MENTIONS,
+        form=form or Form({"mentions": mentions.KEEP}),
     )
 
 
@@ -124,6 +131,9 @@ def erase_peer(workspace_id: str, peer_id: str) -> Response:
     if form["id"] != peer_id:
         form.add("id", f"Type {peer_id} to erase this peer and everything about it")
         return _confirm_peer(workspace_id, peer_id, form, 422)
-    peers.erase(web.runtime(), visitor().principal, workspace_id, peer_id)
+    if form["mentions"] not in mentions.CHOICES:
+        form.add("mentions", "Choose whether to keep or to replace them")
+        return _confirm_peer(workspace_id, peer_id, form, 422)
+    peers.erase(web.runtime(), visitor().principal, workspace_id, peer_id, form["mentions"])
     record("peer.erase", target=peer_id, workspace_id=workspace_id)
     return redirect("erasures", workspace_id=workspace_id, done="deleted")

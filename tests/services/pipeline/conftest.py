@@ -14,7 +14,7 @@ from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Clock, Pipeline
-from support.stores.stores import sqlite_store_at
+from support.stores.stores import sqlite_store_at, store_of
 
 OpenPipeline = Callable[..., Pipeline]
 
@@ -48,6 +48,20 @@ def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipel
 
     yield open_store
     for runtime in opened:
+        runtime.close()
+
+
+@pytest.fixture
+def stored_pipeline(storage_name: str, tmp_path: Path) -> Iterator[Pipeline]:
+    """Like `pipeline`, on each storage."""
+    reasoner, clock = ScriptedReasoner(), Clock()
+    with store_of(storage_name, tmp_path) as uri:
+        settings = {"DB_CONNECTION_URI": uri, "REASONER": "scripted"}
+        loaded = load_settings(environ=settings, cwd=tmp_path)
+        plugins = load_plugins(loaded, extra=[reasoner])
+        runtime = open_runtime(loaded, "command", plugins=plugins, clock=clock)
+        runtime.storage.migrate()
+        yield Pipeline(runtime, clock, reasoner)
         runtime.close()
 
 

@@ -7,6 +7,7 @@ from memservice.api.schema import BaseSchema
 from memservice.api.validators import Length, OneOf, Range, RangeOfSetting
 from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import INT_MAX
+from memservice.services.erasure.mentions import CHOICES, KEEP
 
 _PAGE_MAX = INT_MAX // 100
 """Maximum page number: beyond it, the offset of a page's first row would not fit into 64 bits."""
@@ -66,6 +67,14 @@ class AnyWorkspaceTargetQuery(TargetQuery):
 class PeerErasureQuery(BaseSchema):
     dry_run = Boolean(
         load_default=False, metadata={"description": "Count what would be erased, change nothing"}
+    )
+    mentions = String(
+        load_default=KEEP,
+        validate=OneOf(*CHOICES),
+        metadata={
+            "description": "The id and the names of the peer in what others said: `keep` them, or "
+            "`redact` them to `[erased]`"
+        },
     )
 
 
