@@ -10,7 +10,7 @@ from typing import Any
 import memservice
 from memservice.domain import records as r
 from memservice.domain import tokens
-from memservice.domain.errors import NotFound
+from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare, OneOf
 from memservice.runtime import Runtime
@@ -55,8 +55,8 @@ def size(rt: Runtime, workspace_id: str) -> int:
 
 
 def download(rt: Runtime, principal: Principal, workspace_id: str) -> Iterator[bytes]:
-    """The export of a workspace without secrets, for an API caller. Raises `NotFound` before the
-    first line."""
+    """The export of a workspace without secrets, for an API caller. Raises `NotFound`, and
+    `Conflict` while an erasure is not finished, before the first line."""
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         _workspace(tx, workspace_id)
@@ -66,7 +66,8 @@ def download(rt: Runtime, principal: Principal, workspace_id: str) -> Iterator[b
 def lines(
     rt: Runtime, workspace_id: str, export_options: ExportOptions = ExportOptions()
 ) -> Iterator[bytes]:
-    """The export, line by line, header first. Raises NotFound for a workspace that does not exist.
+    """The export, line by line, header first. Raises NotFound for a workspace that does not exist,
+    and Conflict while a peer is being erased or positions of erased messages are being closed.
 
     The rows are read in one transaction, which stays open until they are written. Vectors outside
     the storage follow after it.
@@ -105,6 +106,14 @@ def _workspace(tx: Transaction, workspace_id: str) -> r.Workspace:
     workspace = tx.workspaces.by_slug(workspace_id)
     if workspace is None or workspace.state == r.DELETING:
         raise NotFound(f"Workspace {workspace_id} not found")
+    own = equals(workspace_key=workspace.key)
+    unfinished = all_of(own, equals(kind=kinds.REPACK, state=(r.PENDING, r.FAILED)))
+    if tx.rows.get(r.Peer, all_of(own, equals(kind=r.ERASED))) or tx.rows.get(r.Task, unfinished):
+        # The file would have rows of the erased peer, or gaps in the positions of messages.
+        raise Conflict(
+            f"An erasure in workspace {workspace_id} is not finished: export it when the receipts "
+            f"say `done` (memservice erasures list -w {workspace_id})"
+        )
     return workspace
 
 

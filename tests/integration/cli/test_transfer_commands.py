@@ -235,7 +235,7 @@ def test_rejected_vectors_are_reported(memservice: Run, exported: Path) -> None:
 def test_an_interrupted_transfer_can_be_continued(
     exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*arguments: object) -> None:
+    def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importing, "load_file", stop)
