@@ -1,5 +1,6 @@
 """Erases a peer with a quarter of a session's messages: how long until the request is accepted and
-until the receipt is `done`, and how long concurrent readers and writers wait.
+until the receipt is `done`, how long concurrent readers and writers wait, and the peak memory of the
+process.
 
     python -m benchmarks.erasure [--uri URI] [--messages 200000]
 
@@ -9,6 +10,7 @@ Without `--uri`, a SQLite file in a temporary folder. With it, an empty store.
 from __future__ import annotations
 
 import argparse
+import resource
 import tempfile
 import threading
 import time
@@ -148,6 +150,7 @@ def measure(rt: Runtime) -> None:
     state = receipts.get(rt, ME, WORKSPACE, receipt.uid).state
     print(f"{state} after {time.perf_counter() - began:.1f} s")
     print(f"readers: {reader.end()}\nwriters: {writer.end()}")
+    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024:.0f} MB")
     print(dict(receipts.get(rt, ME, WORKSPACE, receipt.uid).counts))
 
 

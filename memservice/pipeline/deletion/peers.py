@@ -51,7 +51,8 @@ from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
 
-BATCH_SIZE = 200
+BATCH_SIZE = 100
+"""Rows per transaction. Other writers wait about as long as one takes."""
 MAX_SESSIONS = 500
 """Sessions with gaps that one task remembers before their positions are packed."""
 MAX_ROUNDS = 3
