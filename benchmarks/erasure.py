@@ -1,6 +1,5 @@
 """Erases a peer with a quarter of a session's messages: how long until the request is accepted and
-until the receipt is `done`, how long concurrent readers and writers wait, and the peak memory of the
-process.
+until the receipt is `done`, how long concurrent readers and writers wait, and the peak memory.
 
     python -m benchmarks.erasure [--uri URI] [--messages 200000]
 
