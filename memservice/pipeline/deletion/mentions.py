@@ -14,8 +14,9 @@ from memservice.pipeline.deletion.messages import NotErased
 from memservice.pipeline.handler import Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.services.erasure import mentions, remains
-from memservice.services.erasure.mentions import Found, Redacted
+from memservice.services.erasure import mentions, redaction, remains
+from memservice.services.erasure.mentions import Found
+from memservice.services.erasure.redaction import Redacted
 from memservice.services.erasure.remains import Erased
 from memservice.services.tasks.outbox import REDACTION
 from memservice.spi.storage import Transaction
@@ -49,7 +50,7 @@ def prepare(
     with rt.storage.read() as tx:
         peer = tx.peers.by_keys([task.payload["peer"]]).get(task.payload["peer"])
         hits = _search(tx, peer, table, names, plan)
-    contents = mentions.contents(hits.rows, names)
+    contents = redaction.contents(hits.rows, names)
     vectors = (indexing.embed_inline(rt, contents) if contents else None) or []
     by_content = dict(zip(contents, vectors, strict=False))
     is_left = not rt.vectors_transactional and remains.vectors_left(rt, old)
@@ -57,9 +58,9 @@ def prepare(
     def store(tx: Transaction) -> Unfinished:
         if is_left or (hits.rows and _passes(task, plan) >= MAX_PASSES):
             raise NotErased(f"still left of the peer: mentions in {table}")
-        mentions.embed_again(rt, tx, old.workspace_key, task.payload.get(REDACTED, {}))
+        redaction.embed_again(rt, tx, old.workspace_key, task.payload.get(REDACTED, {}))
         keys = [row.key for row in hits.rows]
-        redacted = mentions.redact(rt, tx, old.workspace_key, table, keys, names, by_content)
+        redacted = redaction.redact(rt, tx, old.workspace_key, table, keys, names, by_content)
         return then(_after(rt, task, plan, table, hits, redacted), redacted.sessions)
 
     return Prepared(store)

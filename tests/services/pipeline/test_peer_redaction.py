@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,21 +13,25 @@ from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.text.analysis import analyse
-from memservice.pipeline.deletion import mentions as redaction
+from memservice.pipeline.deletion import mentions as stages
 from memservice.pipeline.deletion.messages import NotErased
-from memservice.services import cards, conclusions
+from memservice.services import cards, conclusions, corrections
 from memservice.services import peers as peer_service
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.erasure import mentions, peers
+from memservice.services.erasure import mentions, peers, redaction
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.sessions import MemberConfig
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Purpose
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.schema import TABLES
 from memservice.worker import runner
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+
+if TYPE_CHECKING:
+    from memservice.spi.vectors import Vector
 
 OpenPipeline = Callable[..., Pipeline]
 NAME = "Alice Example"
@@ -257,12 +261,12 @@ def test_an_erasure_that_finds_mentions_again_and_again_fails(
     named(pipeline)
     pipeline.say("s", ("al-1", "Hi."), ("bob", f"I met {NAME}."))
     with monkeypatch.context() as patched:
-        patched.setattr(mentions, "redact", lambda *arguments: mentions.NOTHING)
+        patched.setattr(redaction, "redact", lambda *arguments: redaction.NOTHING)
         erasure = erase(pipeline)
         pipeline.work()
         (task,) = pipeline.tasks(kinds.ERASE)
         assert NotErased.__name__ in (task.last_error or "")
-        assert task.payload["redaction"]["passes"] == redaction.MAX_PASSES
+        assert task.payload["redaction"]["passes"] == stages.MAX_PASSES
     pipeline.clock.advance(hours=10)
     finished(pipeline, erasure)
     assert said(pipeline) == ["I met [erased]."]
@@ -286,3 +290,60 @@ def test_vectors_in_an_outside_index_are_replaced(open_pipeline: OpenPipeline) -
     assert len(index.rows) == 2
     for key, row in index.rows.items():
         assert (row.vector != old[key].vector).any()
+
+
+class BusyEmbedder(LengthEmbedder):
+    """Does something after it computed the first vector of a text with `NAME`."""
+
+    act: Callable[[], object] | None = None
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
+        vectors = super().embed(texts, purpose)
+        if self.act is not None and any(NAME in text for text in texts):
+            act, self.act = self.act, None
+            act()
+        return vectors
+
+
+def test_a_vector_of_an_old_text_is_not_stored(
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = BusyEmbedder("lengths-1", Capability.SEMANTIC)
+    pipeline = open_pipeline(embedder, EMBEDDER="lengths")
+    named(pipeline)
+    pipeline.say("s", ("al-1", "Hi."), ("bob", f"I met {NAME} there, and it rained all day."))
+    erasures: list[Receipt] = []
+    stored: list[Vector] = []
+    upsert = pipeline.rt.vectors.upsert
+
+    def erase_meanwhile() -> None:
+        erasures.append(erase(pipeline))
+        (unit,) = [unit for unit in pipeline.ready() if unit.startswith("erase:")]
+        pipeline.run(unit)
+        monkeypatch.setattr(pipeline.rt.vectors, "upsert", recording)
+
+    def recording(tx: Any, space: Any, vectors: Any) -> None:
+        stored.extend(row.vector for row in vectors)
+        upsert(tx, space, vectors)
+
+    (old,) = embedder.embed([f"I met {NAME} there, and it rained all day."])
+    embedder.act = erase_meanwhile
+    pipeline.work()
+    finished(pipeline, erasures[0])
+    (new,) = embedder.embed(["I met [erased] there, and it rained all day."])
+    assert stored
+    assert not any((vector == old).all() for vector in stored)
+    assert any((vector == new).all() for vector in stored)
+
+
+def test_conclusions_without_a_session_and_superseded_ones_change(pipeline: Pipeline) -> None:
+    named(pipeline)
+    pipeline.say("s", ("al-1", "Hi."), ("bob", "Hello."))
+    drafts = [ConclusionDraft(f"{text} {NAME}", "bob", "bob") for text in ("knows", "met")]
+    old, _ = conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, drafts)
+    corrections.invalidate(pipeline.rt, PRINCIPAL, WORKSPACE, old.uid, f"{NAME} objected")
+    finished(pipeline, erase(pipeline))
+    texts = {row.content: row.internal for row in rows(pipeline, r.Conclusion, observer="bob")}
+    assert {"knows [erased]", "met [erased]"} <= texts.keys()
+    assert texts["knows [erased]"]["superseded"] == "[erased] objected"
+    assert NAME.lower() not in everything(pipeline)
