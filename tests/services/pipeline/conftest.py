@@ -14,13 +14,21 @@ from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Clock, Pipeline
-from support.stores.stores import sqlite_store_at, store_of
+from support.stores.stores import store_of
 
 OpenPipeline = Callable[..., Pipeline]
 
 
 @pytest.fixture
-def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipeline]:
+def store_uri(local_storage_name: str, tmp_path: Path) -> Iterator[str]:
+    """The URI of an empty store. Modules whose tests depend on the storage replace it by
+    `support.pipeline.store_uri`."""
+    with store_of(local_storage_name, tmp_path) as uri:
+        yield uri
+
+
+@pytest.fixture
+def open_pipeline(store_uri: str, tmp_path: Path) -> Iterator[OpenPipeline]:
     """Open a store with the scripted reasoner, these further plugins and settings."""
     opened: list[Runtime] = []
 
@@ -31,8 +39,7 @@ def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipel
         stop: threading.Event | None = None,
         **settings: str,
     ) -> Pipeline:
-        uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "p.db")
-        given = {"DB_CONNECTION_URI": uri, "REASONER": "scripted", **settings}
+        given = {"DB_CONNECTION_URI": store_uri, "REASONER": "scripted", **settings}
         loaded = load_settings(environ=given, cwd=tmp_path)
         scripted, clock = reasoner or ScriptedReasoner(), Clock()
         runtime = open_runtime(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -137,18 +138,22 @@ def test_erasure_covers_every_table_of_a_workspace() -> None:
 
 @contextmanager
 def counting(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many rows each step erases."""
+    """How many rows each step erases. Steps of several tasks run at the same time."""
     steps: list[int] = []
+    current = threading.local()
     original = erase._erase
     take = erase._step
 
     def counted(rt: Any, tx: Any, doomed: Any, record: Any, found: Any) -> None:
-        steps[-1] += len(found)
+        current.number += len(found)
         original(rt, tx, doomed, record, found)
 
     def step(*given: Any) -> Any:
-        steps.append(0)
-        return take(*given)
+        current.number = 0
+        try:
+            return take(*given)
+        finally:
+            steps.append(current.number)
 
     with monkeypatch.context() as patched:
         patched.setattr(erase, "_erase", counted)

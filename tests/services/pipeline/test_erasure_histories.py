@@ -16,6 +16,9 @@ from memservice.services.sessions import SessionFields
 from memservice.services.tasks import kinds
 from memservice.spi.schema import TABLES
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
+
+pytestmark = pytest.mark.every_storage
 
 PEERS = ("alice", "bob", "carol")
 Told = list[tuple[str, str]]
@@ -134,7 +137,7 @@ def test_erased_texts_are_nowhere_and_the_rest_is_complete(
             for author, marker in history.original.get("s0", [])
             if author == peer
         )
-    files = [path for path in tmp_path.iterdir() if path.name.startswith("p.db")]
+    files = [path for path in tmp_path.iterdir() if path.name.startswith("memory.db")]
     content = b"".join(path.read_bytes() for path in files)
     assert not [marker for marker in erased if marker.encode() in content]
     if files:

@@ -23,6 +23,7 @@ from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
 OpenPipeline = Callable[..., Pipeline]
 

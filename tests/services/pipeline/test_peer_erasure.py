@@ -29,6 +29,7 @@ from memservice.worker import runner
 from support.pipeline.all_tables import fill
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
 OpenPipeline = Callable[..., Pipeline]
 
