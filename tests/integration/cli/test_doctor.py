@@ -33,6 +33,7 @@ from memservice.spi.storage import Finding, Transaction
 from memservice.worker import heartbeats
 from services.pipeline.conftest import OpenPipeline
 from services.pipeline.conftest import open_pipeline as open_pipeline
+from services.pipeline.conftest import store_uri as store_uri
 from support.clients.server import serving
 from support.pipeline.pipeline import PRINCIPAL, Pipeline
 

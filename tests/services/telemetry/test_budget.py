@@ -16,6 +16,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.llm import ModelCall
 from memservice.spi.reasoner import AnswerRequest
 from services.pipeline.conftest import open_pipeline as open_pipeline
+from services.pipeline.conftest import store_uri as store_uri
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import PRINCIPAL, Pipeline
 
