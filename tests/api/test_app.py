@@ -73,6 +73,7 @@ class Plugin:
         self.started.append(app)
 
 
+@pytest.mark.slow
 def test_plugins_may_add_routes_but_not_replace_core_routes() -> None:
     plugin = Plugin()
     plugins = load_plugins(MEMORY)

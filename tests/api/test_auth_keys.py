@@ -176,6 +176,7 @@ SLIPS = [
 @pytest.mark.parametrize(
     ("path", "location", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS]
 )
+@pytest.mark.slow
 def test_an_unknown_or_misplaced_parameter_creates_no_key(
     auth_client: AuthClient, path: str, location: str, name: str, said: str
 ) -> None:
@@ -280,6 +281,7 @@ def test_many_unknown_names_have_a_short_answer(auth_client: AuthClient) -> None
         ("DELETE", f"{KEYS}/x", {"json": {"dry_run": True}}, ["body", "dry_run"]),
     ],
 )
+@pytest.mark.slow
 def test_listing_and_revoking_refuse_unknown_parameters(
     auth_client: AuthClient, method: str, path: str, options: Any, loc: list[str]
 ) -> None:

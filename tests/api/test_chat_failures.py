@@ -96,6 +96,7 @@ def test_a_failed_model_is_replaced_by_an_answer_without_one(
         (fails(status=500), 502, {"x-should-retry": "false"}),
     ],
 )
+@pytest.mark.slow
 def test_an_error_names_the_cause(
     strict: ChatWithModel,
     generation: str,
@@ -184,6 +185,7 @@ class TestDeadline:
             assert timeouts == sorted(timeouts, reverse=True)
             assert 0 < timeouts[-1] < timeouts[0] <= 0.6
 
+    @pytest.mark.slow
     def test_a_model_answers_from_what_it_has_when_time_is_short(self, tmp_path: Path) -> None:
         def say(request: CompletionRequest) -> Completion | str:
             if request.tool_choice == "none":
@@ -197,6 +199,7 @@ class TestDeadline:
             assert NOTICE not in answer.headers
             assert found.model.last.turns[-1].role == "user"
 
+    @pytest.mark.slow
     def test_a_stream_that_has_begun_is_read_to_its_end(self, tmp_path: Path) -> None:
         wire, gate = OpenAiWire(), threading.Event()
 
@@ -221,6 +224,7 @@ class TestDeadline:
                 assert '"done": true' in answer.text
                 assert NOTICE not in answer.headers
 
+    @pytest.mark.slow
     def test_reasoning_does_not_end_it(self, tmp_path: Path) -> None:
         """The first piece of a stream is not yet text for the client."""
         wire = OpenAiWire()

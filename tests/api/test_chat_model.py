@@ -302,6 +302,7 @@ class SlowModel(ScriptedModel):
 
 class TestStream:
     @pytest.mark.parametrize("path", PATHS)
+    @pytest.mark.slow
     def test_the_first_delta_arrives_before_the_model_sent_its_last_token(
         self, tmp_path: Path, path: str
     ) -> None:
@@ -318,6 +319,7 @@ class TestStream:
                 assert next_event(answer) == {"delta": {"content": " and last."}, "done": False}
                 assert next_event(answer) == {"done": True}
 
+    @pytest.mark.slow
     def test_a_failure_in_the_middle_never_looks_complete(self, chat: ChatWithModel) -> None:
         chat.model.replies = [
             [BEGINNING, ModelFailure("the connection was cut", retryable=True)],
@@ -334,6 +336,7 @@ class TestStream:
         assert b'"done": true' not in received
         assert chat.of("dialectic.completed") == []
 
+    @pytest.mark.slow
     def test_chat_holds_at_most_half_of_the_threads(self, tmp_path: Path) -> None:
         with open_chat(tmp_path, THREADS="4") as found:
             slow = SlowModel()

@@ -123,6 +123,7 @@ class TestFraming:
 
 class TestFlow:
     @pytest.mark.parametrize("path", PATHS)
+    @pytest.mark.slow
     def test_pieces_arrive_while_the_reasoner_still_works(
         self, api_and_reasoner: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
@@ -147,6 +148,7 @@ class TestFlow:
             assert next_event(answer) == {"delta": {"content": "third"}, "done": False}
             assert next_event(answer) == {"done": True}
 
+    @pytest.mark.slow
     def test_a_client_that_disconnects_ends_the_work(
         self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:
@@ -220,6 +222,7 @@ class TestFailure:
 class TestSlots:
     """With four threads, two chats at once."""
 
+    @pytest.mark.slow
     def test_without_a_free_slot_the_answer_is_503(
         self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:

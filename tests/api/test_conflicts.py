@@ -547,6 +547,7 @@ def test_conflict_17_an_old_switch_of_a_session_goes_before_the_present_one_of_i
     assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
 
 
+@pytest.mark.slow
 def test_conflict_18_both_families_of_keys_open_every_generation(client: Any) -> None:
     """More of this in test_three_keys.py."""
     made = call_with(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "acme"}).get_json()[

@@ -82,6 +82,7 @@ def crawled(site: Site, start: str = "/console") -> dict[str, Page]:
     return pages
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_page_and_every_file_is_here(filled_site: Site) -> None:
     pages = crawled(filled_site)
     assert {"/console", "/console/workspaces", "/console/workspaces/w"} <= pages.keys()
@@ -195,6 +196,7 @@ def test_home_shows_health_with_advice_and_how_to_connect(filled_site: Site) -> 
     assert "YOUR_KEY" not in page.text
 
 
+@pytest.mark.slow
 def test_home_shows_how_to_connect_an_assistant(filled_site: Site) -> None:
     page = filled_site.page("/console")
     assert "claude mcp add --transport http memory http://localhost/mcp" in page.text
@@ -557,6 +559,7 @@ def kept(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.slow
 def test_pages_offer_and_do_what_the_role_permits(kept: Site) -> None:
     forms = {}
     for role in Role:

@@ -340,6 +340,7 @@ def test_an_export_holds_no_formula(olga: Visit) -> None:
     assert {row["actor"] for row in rows if "calc" in row["actor"]} == {"'=cmd|' /c calc'!a0"}
 
 
+@pytest.mark.slow
 def test_no_page_and_no_log_holds_a_secret(olga: Visit, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     path = olga.invite("reader")

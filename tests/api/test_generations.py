@@ -42,6 +42,7 @@ def test_each_generation_has_its_own_document(name: str, version: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_newest_document_has_a_short_path_too() -> None:
     at = client()
     assert at.get("/openapi.json").get_json() == at.get("/v3/openapi.json").get_json()

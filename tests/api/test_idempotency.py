@@ -79,6 +79,7 @@ def test_a_repeated_key_stores_nothing_in_later_generations(api: Api, path: str)
 
 
 @pytest.mark.parametrize("generation", ["v1", "v2", "v3"])
+@pytest.mark.slow
 def test_every_route_that_creates_messages_documents_the_key(generation: str) -> None:
     """By the documents: a new route is not forgotten."""
     created = re.compile(r"POST .*/messages(/|/batch|/upload)?")

@@ -47,6 +47,7 @@ def ids(items: list[Any]) -> list[str]:
 # --- memories
 
 
+@pytest.mark.slow
 def test_a_fact_is_remembered_found_and_taken_back(api: Api, mcp: McpClient) -> None:
     stored = mcp.call("remember", text="Alice is allergic to nuts.")
     assert stored == {"id": stored["id"], "stored_as": "conclusion", "about": "alice"}

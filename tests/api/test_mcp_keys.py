@@ -115,6 +115,7 @@ def arguments_of(row: Row, ids: PopulatedIds) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_table_has_every_tool(filled: tuple[AuthClient, PopulatedIds]) -> None:
     auth_client, _ = filled
     listed = client_of(auth_client, "admin").ask("tools/list")["result"]["tools"]
@@ -155,6 +156,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.slow
 def test_no_tool_reaches_another_workspace_by_its_argument(
     filled: tuple[AuthClient, PopulatedIds], subtests: pytest.Subtests
 ) -> None:

@@ -124,6 +124,7 @@ def test_uploads_and_messages_share_one_order(api: Api) -> None:
         (b"a\0b", "a.txt", "text/plain", "ab"),
     ],
 )
+@pytest.mark.slow
 def test_supported_types_become_text(
     api: Api, data: bytes, name: str, kind: str, content: str
 ) -> None:

@@ -69,6 +69,7 @@ def test_the_longest_name_is_512_characters(api: Api) -> None:
 
 @pytest.mark.parametrize("field", ["metadata", "configuration"])
 @pytest.mark.parametrize("value", [None, [], "x", 1, True])
+@pytest.mark.slow
 def test_metadata_and_configuration_must_be_objects(api: Api, field: str, value: object) -> None:
     api.refused(api.post("//v3/workspaces", {"id": api.workspace, field: value}), ["body", field])
 

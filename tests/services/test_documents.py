@@ -101,6 +101,7 @@ def test_invalid_json_is_refused(data: bytes) -> None:
     assert caught.value.problems[0].loc[:1] == ("file",)
 
 
+@pytest.mark.slow
 def test_pages_of_a_pdf_are_numbered_and_empty_ones_left_out() -> None:
     assert (
         formats.text_of("pdf", pdf_of("First page.", "", "Third page."), MANY)
@@ -160,6 +161,7 @@ def test_an_invalid_word_file_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("kind", "data"), [("pdf", pdf_of("")), ("docx", docx_of(""))])
+@pytest.mark.slow
 def test_a_document_without_text_is_refused(kind: str, data: bytes) -> None:
     assert "no text in the file" in refusal(kind, data)
 
@@ -178,6 +180,7 @@ def test_a_pdf_that_only_its_owner_may_change_is_read(cipher: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "revision"), [(5, 6), (9, 9)])
+@pytest.mark.slow
 def test_a_pdf_with_a_newer_cipher_is_refused_as_encrypted(version: int, revision: int) -> None:
     """As most programs write them now. pypdf can read the first one where `cryptography` is
     installed, which no extra of ours needs for documents."""

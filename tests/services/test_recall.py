@@ -164,6 +164,7 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
     assert max(asked) <= 50 * message_ranking.CANDIDATES_PER_HIT, asked
 
 
+@pytest.mark.slow
 def test_a_peers_search_ranks_once_if_it_wrote_half_of_the_messages(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_other_workspaces_are_served_meanwhile(
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_stopping_worker_releases_long_work(
     pipeline: Pipeline, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ def test_any_interleaving_of_crashes_yields_the_same_conclusions_in_sqlite(
 
 
 @pytest.mark.parametrize("point", [BEGIN, BEFORE, AFTER])
+@pytest.mark.slow
 def test_a_worker_really_ends_at_each_of_its_writes(tmp_path: Path, point: str) -> None:
     ends = [
         same_as_without(

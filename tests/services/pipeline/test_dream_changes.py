@@ -114,6 +114,7 @@ class TestBounds:
         assert task.outcome["held"] == ("it supersedes 30 of 30 conclusions; at most 6 are allowed")
 
     @pytest.mark.parametrize(("number", "state"), [(6, "done"), (7, "held")])
+    @pytest.mark.slow
     def test_a_fifth_may_be_superseded(
         self, memory: DreamingMemory, number: int, state: str
     ) -> None:

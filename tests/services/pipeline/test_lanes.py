@@ -93,6 +93,7 @@ def fill_model_threads(pipeline: Pipeline, reasoner: Hanging, number: int) -> No
         assert reasoner.hanging.acquire(timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_another_session_is_derived_while_a_call_hangs(hanging: tuple[Pipeline, Hanging]) -> None:
     pipeline, reasoner = hanging
     with working(pipeline, reasoner):
@@ -101,6 +102,7 @@ def test_another_session_is_derived_while_a_call_hangs(hanging: tuple[Pipeline, 
         assert seconds_until(lambda: pipeline.texts("alice") == ["I like tea."]) < BOUND
 
 
+@pytest.mark.slow
 def test_a_session_is_erased_while_every_model_thread_hangs(
     hanging: tuple[Pipeline, Hanging],
 ) -> None:
@@ -118,6 +120,7 @@ def test_a_session_is_erased_while_every_model_thread_hangs(
         )
 
 
+@pytest.mark.slow
 def test_local_work_is_found_behind_a_full_batch_of_other_units(
     hanging: tuple[Pipeline, Hanging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +140,7 @@ def test_local_work_is_found_behind_a_full_batch_of_other_units(
         )
 
 
+@pytest.mark.slow
 def test_dreams_have_at_most_half_of_the_model_threads(hanging: tuple[Pipeline, Hanging]) -> None:
     pipeline, reasoner = hanging
     peers = [f"p{number}" for number in range(5)]
@@ -153,6 +157,7 @@ def test_dreams_have_at_most_half_of_the_model_threads(hanging: tuple[Pipeline, 
         assert reasoner.dreaming == 2
 
 
+@pytest.mark.slow
 def test_a_dream_never_takes_the_only_thread_of_a_workspace(open_pipeline: OpenPipeline) -> None:
     reasoner = Hanging()
     pipeline = open_pipeline(reasoner=reasoner, WORKER_REMOTE_UNITS="1", PEER_CARD_REFRESH="false")
@@ -165,6 +170,7 @@ def test_a_dream_never_takes_the_only_thread_of_a_workspace(open_pipeline: OpenP
         assert seconds_until(lambda: pipeline.texts("alice") == ["I like tea."]) < BOUND
 
 
+@pytest.mark.slow
 def test_a_thread_that_becomes_free_takes_the_next_unit_at_once(
     hanging: tuple[Pipeline, Hanging],
 ) -> None:

@@ -159,6 +159,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("beats", [True, False])
+@pytest.mark.slow
 def test_a_heartbeat_keeps_the_lease_during_a_slow_call(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch, beats: bool
 ) -> None:

@@ -153,6 +153,7 @@ def test_pauses_grow_and_one_task_at_a_time_probes(outages: Outages) -> None:
     assert pauses[-1] == 900
 
 
+@pytest.mark.slow
 def test_pauses_have_a_maximum(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=1, messages=1)

@@ -94,6 +94,7 @@ def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
     assert "quokka" not in all_rows(pipeline)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

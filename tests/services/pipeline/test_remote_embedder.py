@@ -92,6 +92,7 @@ def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
     assert {call.error_class for call in told if call.outcome == "error"} == {"ModelFailure 503"}
 
 
+@pytest.mark.slow
 def test_a_query_waits_for_the_embedder_within_the_timeout(
     open_pipeline: OpenPipeline, endpoint: Server
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_query_is_analysed_once(
     assert queries == ["tortoise"]
 
 
+@pytest.mark.slow
 def test_an_embedder_that_hangs_delays_only_the_first_query(
     open_pipeline: OpenPipeline, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ def test_an_expired_lease_is_taken_over_with_a_higher_number(pipeline: Pipeline)
     assert numbers == [claim.number + 1]
 
 
+@pytest.mark.slow
 def test_the_heartbeat_keeps_the_lease_while_a_slow_reasoner_works(
     open_pipeline: OpenPipeline,
 ) -> None:

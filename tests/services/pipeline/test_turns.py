@@ -62,6 +62,7 @@ def test_a_message_that_arrives_later_does_not_wait_for_a_backlog(
     assert order(pipeline).index("small") <= 5 + 3
 
 
+@pytest.mark.slow
 def test_a_message_does_not_wait_for_one_long_session(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

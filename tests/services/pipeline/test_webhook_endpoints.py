@@ -42,6 +42,7 @@ def test_events_are_delivered_in_order_despite_retries(
     assert [event["data"]["n"] for event in receiver.events] == [0, 1, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_one_endpoint_does_not_wait_for_another(pipeline: Pipeline, receiver: Receiver) -> None:
     with receiving() as stuck:
         stuck.behave = hang

@@ -44,6 +44,7 @@ def until(condition: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_messages_are_derived_within_two_seconds(pipeline: Pipeline) -> None:
     took: list[float] = []
     with working(pipeline):
@@ -54,6 +55,7 @@ def test_messages_are_derived_within_two_seconds(pipeline: Pipeline) -> None:
     assert min(took) < 2.0
 
 
+@pytest.mark.slow
 def test_an_idle_worker_stops_on_request(pipeline: Pipeline) -> None:
     with working(pipeline):
         time.sleep(0.3)
@@ -67,6 +69,7 @@ def test_a_worker_that_has_not_started_yet_stops_on_request(pipeline: Pipeline) 
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

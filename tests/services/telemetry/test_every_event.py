@@ -388,6 +388,7 @@ def test_traces_are_sent_on_request_and_contain_texts(play: Play, logged: io.Str
     assert SECRET not in others
 
 
+@pytest.mark.slow
 def test_traces_of_some_purposes_only_and_cut_to_their_size(play: Play) -> None:
     scene = play(
         TELEMETRY_TRACE_PAYLOADS_ENABLED="true",

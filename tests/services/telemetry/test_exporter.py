@@ -165,6 +165,7 @@ def test_a_rejected_batch_is_retried_after_growing_pauses(
     assert counted.counts == {"emitted message.created": 1}
 
 
+@pytest.mark.slow
 def test_events_arrive_after_an_outage_of_the_collector(start: Start, collector: Receiver) -> None:
     exporter = start(max_retries=1)
     collector.answers(503)
@@ -245,6 +246,7 @@ def test_closing_sends_queued_events(start: Start, collector: Receiver, counted:
 
 
 @pytest.mark.parametrize("behave", [hang, drip_body], ids=["hangs", "never ends its answer"])
+@pytest.mark.slow
 def test_closing_is_bounded_in_time(
     start: Start, collector: Receiver, counted: Counted, behave: Callable[[Any], None]
 ) -> None:

@@ -48,6 +48,7 @@ def rows(services: Services) -> list[Usage]:
         return tx.rows.page(Usage)
 
 
+@pytest.mark.slow
 def test_a_call_is_stored_soon_and_unchanged(open_services: OpenServices) -> None:
     services = open_services(role="api")
     services.rt.events.called(CALL)
@@ -104,6 +105,7 @@ def test_closing_stores_queued_calls(
     assert ledger.unwritten(1, "2026-01-01") == 0
 
 
+@pytest.mark.slow
 def test_calls_wait_for_an_unreachable_store(
     open_services: OpenServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

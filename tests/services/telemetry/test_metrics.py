@@ -312,6 +312,7 @@ def test_route_labels_have_the_notation_of_the_document() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_second_worker_takes_over_the_metrics_port() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

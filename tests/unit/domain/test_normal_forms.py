@@ -50,6 +50,7 @@ def test_longer_runs_are_divided_and_none_of_their_marks_is_lost(pair: str) -> N
     assert sorted(found.replace("\u034f", "")) == sorted(unicodedata.normalize("NFKD", text))
 
 
+@pytest.mark.slow
 def test_every_mark_of_this_unicode_version_is_matched() -> None:
     marks = [
         chr(code)

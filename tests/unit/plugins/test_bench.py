@@ -124,6 +124,7 @@ def ask(proxy: ModelProxy, **body: object) -> httpx.Response:
     return httpx.post(f"{proxy.base_url}/chat/completions", json=request)
 
 
+@pytest.mark.slow
 def test_the_script_answers_text_json_and_streams() -> None:
     proxy = ModelProxy(None, None)
     try:
@@ -150,6 +151,7 @@ def test_the_script_answers_text_json_and_streams() -> None:
     assert proxy.since(0)[0].shown == "m user Hello there"
 
 
+@pytest.mark.slow
 def test_a_recorded_request_is_not_paid_twice(tmp_path: Path) -> None:
     with provider("Rex") as (url, paths):
         for _ in range(2):
