@@ -222,10 +222,10 @@ def _responder(operation: Operation) -> Callable[[Any, Mapping[str, str]], Respo
 
     def respond(result: Any, path: Mapping[str, str]) -> Response:
         if type(result) is tuple:
-            result, status, *headers = result
+            result, status, *rest = result
             response = answer(result, status, path)
-            for fields_of_header in headers:
-                response.headers.update(fields_of_header)
+            if rest:
+                response.headers.update(rest[0])
             return response
         return answer(result, default_status, path)
 

@@ -82,7 +82,12 @@ def _continue_round(rt: Runtime) -> float:
 def _steps(rt: Runtime, progress: _Progress, now: datetime) -> Iterator[_Progress]:
     """The progress after each transaction."""
     last = progress.sessions_after
+    workspaces: dict[int, Workspace] = {}
     for session in _after(rt, Session, last):
+        if not rules.applies(session, _workspace_of(rt, session, workspaces)):
+            last = session.key
+            yield _Progress(last)
+            continue
         old_messages = partial(rules.erase_messages, rt, session.key, now)
         old_conclusions = partial(
             rules.erase_conclusions, rt, session.workspace_key, now, session.key
@@ -99,6 +104,19 @@ def _steps(rt: Runtime, progress: _Progress, now: datetime) -> Iterator[_Progres
             yield _Progress(last, done)
         done = workspace.key
         yield _Progress(last, done)
+
+
+def _workspace_of(
+    rt: Runtime, session: Session, workspaces: dict[int, Workspace]
+) -> Workspace | None:
+    """The workspace of a session, read once in a call."""
+    if session.workspace_key not in workspaces:
+        with rt.storage.read() as tx:
+            workspace = tx.workspaces.by_key(session.workspace_key)
+        if workspace is None:
+            return None
+        workspaces[session.workspace_key] = workspace
+    return workspaces[session.workspace_key]
 
 
 def _after(rt: Runtime, record: type[Any], key: int) -> Iterator[Any]:

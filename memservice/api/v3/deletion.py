@@ -22,7 +22,7 @@ class Accepted:
     message: str
 
 
-Sent = tuple[Accepted, int, Mapping[str, str]]
+AcceptedResponse = tuple[Accepted, int, Mapping[str, str]]
 """Body, status, and the header `Location` with the path of the receipt."""
 
 
@@ -33,7 +33,7 @@ Sent = tuple[Accepted, int, Mapping[str, str]]
     answer=AcceptedShape,
     status=(202,),
 )
-def delete_session(call: Call, workspace_id: str, session_id: str) -> Sent:
+def delete_session(call: Call, workspace_id: str, session_id: str) -> AcceptedResponse:
     """Delete a session
 
     Its messages, its summaries and the conclusions from it are erased in the background. Until then
@@ -52,7 +52,7 @@ def delete_session(call: Call, workspace_id: str, session_id: str) -> Sent:
     answer=AcceptedShape,
     status=(202,),
 )
-def delete_workspace(call: Call, workspace_id: str) -> Sent:
+def delete_workspace(call: Call, workspace_id: str) -> AcceptedResponse:
     """Delete a workspace
 
     Refused while it has active sessions. It disappears immediately and its id is free; its contents

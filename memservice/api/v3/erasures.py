@@ -32,7 +32,8 @@ def list_erasures(call: Call, workspace_id: str) -> Page[Receipt]:
 def get_erasure(call: Call, workspace_id: str, erasure_id: str) -> Receipt:
     """Get the receipt of an erasure
 
-    `done` means that everything is erased and that a check found nothing left.
+    `done` means that everything is erased. After the erasure of messages, a peer or conclusions, a
+    check of the rows, texts and vectors found nothing left.
     """
     return receipts.get(call.rt, call.principal, workspace_id, erasure_id)
 

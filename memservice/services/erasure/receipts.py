@@ -111,7 +111,7 @@ def begin(tx: Transaction, task: Task) -> None:
 
 
 def finish(rt: Runtime, tx: Transaction, task: Task, counts: Mapping[str, int]) -> Event | None:
-    """The task has erased everything and checked it. Returns the event for
+    """The task has erased everything. Returns the event for
     `webhooks.notify_plugins` after the commit; None without a receipt, and for a repetition."""
     erasure = tx.erasures.of_task(task.uid)
     if erasure is None or erasure.state == FINISHED:

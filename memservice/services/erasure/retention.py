@@ -131,6 +131,13 @@ def erase_conclusions(
     return rt.storage.write(erase)
 
 
+def applies(session: Session, workspace: Workspace | None) -> bool:
+    """Whether the configuration of a session or its workspace has any retention."""
+    return workspace is not None and (
+        configuration.retention(*_layers(workspace, session)) != configuration.Retention()
+    )
+
+
 def sets_own_days(session: Session) -> bool:
     """Whether the session's configuration has its own retention of conclusions."""
     return configuration.retention(session.configuration).conclusions_days is not None

@@ -247,8 +247,8 @@ def _take_best(
     # One list of both: messages by their keys, conclusions that bring in no message by their keys
     # below zero.
     parts: dict[int, Conclusion] = {}
+    # Key of a message → position of the conclusion that is taken instead of it.
     instead: dict[int, int] = {}
-    """Key of a message → that of the conclusion which is taken instead of it, below zero."""
     positions: list[int] = []
     for key, conclusion in conclusions.items():
         source = next(

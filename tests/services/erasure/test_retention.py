@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from memservice.domain.filters import equals
 from memservice.domain.records import FINISHED, Conclusion, Erasure, Message
+from memservice.runtime import Runtime
 from memservice.services import sessions, workspaces
-from memservice.services.erasure import message_rows, retention
+from memservice.services.erasure import retention
 from memservice.worker import expiry
 from memservice.worker import retention as retention_of_server
 from memservice.worker.polling import Worker
@@ -145,7 +147,6 @@ def test_a_batch_is_bounded(services: Services, monkeypatch: pytest.MonkeyPatch)
     key = key_of(services, "talk")
     numbers = [retention.erase_messages(services.rt, key, services.clock()) for _ in range(4)]
     assert numbers == [3, 3, 1, 0]
-    assert retention.BATCH_SIZE < message_rows.BATCH_SIZE
 
 
 def test_a_round_visits_every_session_and_workspace(
@@ -166,6 +167,25 @@ def test_a_round_visits_every_session_and_workspace(
         "retention: erased 1 old messages",
         "retention: erased 1 old conclusions",
     }
+
+
+def test_a_round_reads_no_messages_where_nothing_is_configured(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.say("talk", ("alice", "One."))
+    visited: list[int] = []
+
+    def visit(rt: Runtime, session_key: int, now: datetime) -> int:
+        visited.append(session_key)
+        return 0
+
+    monkeypatch.setattr(retention, "erase_messages", visit)
+    expiry.run(services.rt)
+    assert visited == []
+    configure(services, messages_days=1)
+    services.clock.advance(hours=7)
+    expiry.run(services.rt)
+    assert visited == [key_of(services, "talk")]
 
 
 def test_an_interrupted_round_continues(
