@@ -22,11 +22,11 @@ def refreshed(
     """
     lines = list(dict.fromkeys(" ".join(line.split()) for line in card))
     before = list(lines)
-    known_lines = {_fold(line) for line in lines} | {_fold(_content(line)) for line in lines}
+    known_lines = {_fold(line) for line in lines} | {_fold(content_of(line)) for line in lines}
     slots: dict[int, Fact] = {
         index: fact
         for index, line in enumerate(lines)
-        if (fact := read(_content(line), names)) and fact.slot
+        if (fact := read(content_of(line), names)) and fact.slot
     }
     new_lines: list[tuple[str, Fact]] = []
     for row, fact in sorted(facts, key=lambda item: item[0].said_at):
@@ -34,10 +34,10 @@ def refreshed(
         if (
             len(line) > MAX_LINE_LENGTH
             or _fold(line) in known_lines
-            or _fold(_content(line)) in known_lines
+            or _fold(content_of(line)) in known_lines
         ):
             continue
-        known_lines |= {_fold(line), _fold(_content(line))}
+        known_lines |= {_fold(line), _fold(content_of(line))}
         index = (
             next((index for index, other in slots.items() if fact.slot == other.slot), None)
             if fact.slot
@@ -58,7 +58,8 @@ def refreshed(
     return lines if lines != before else None
 
 
-def _content(line: str) -> str:
+def content_of(line: str) -> str:
+    """A line without its kind."""
     kind, _, rest = line.partition(": ")
     return rest if kind in CARD_KINDS and rest else line
 

@@ -3,12 +3,15 @@ own words."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from memservice.spi.reasoner import Derived, DeriveRequest, Statement
-from memservice_extractive.language import detect
+from memservice.spi.reasoner import Derived, DeriveRequest, Statement, Utterance
+from memservice_extractive.attributes import attributes
+from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.prose import own_lines
-from memservice_extractive.sentences import split
+from memservice_extractive.relevance import REPLY_MARK
+from memservice_extractive.replies import begins_with_pronoun, is_short_reply, last_question
+from memservice_extractive.sentences import MAX_LENGTH, split
 from memservice_extractive.worth import Judgement, judge
 
 
@@ -25,24 +28,73 @@ def judged(
 
 def derive(request: DeriveRequest) -> Derived:
     """Statements in order of first mention. A repeated sentence adds its message's key to the first
-    statement."""
+    statement.
+
+    A short reply to a question of another peer is stored with the question, and a sentence that
+    begins with a pronoun with the sentence before it, because neither says alone whom it is about.
+    """
     names = (
         {message.author for message in request.messages}
         | set(request.names)
         | set(request.names.values())
     )
     names -= {request.observed, request.names.get(request.observed, request.observed)}
-    statements: dict[str, tuple[str, list[int]]] = {}
+    statements: dict[str, tuple[str, Judgement, Utterance, list[int]]] = {}
+    question = ""
     for message in request.messages:
-        if not message.new or message.author != request.observed:
+        if message.author != request.observed:
+            question = last_question(message.content)
             continue
-        for sentence, judgement in judged(message.content, request.observed, names):
-            if not judgement.keep:
+        if message.new:
+            for sentence, judgement in _whole(
+                judged(message.content, request.observed, names), question, message.content
+            ):
+                *_, keys = statements.setdefault(
+                    _same(sentence), (sentence, judgement, message, [])
+                )
+                if message.key not in keys:
+                    keys.append(message.key)
+        question = ""
+    return Derived([_statement(*statement) for statement in statements.values()])
+
+
+def _statement(
+    sentence: str, judgement: Judgement, message: Utterance, keys: list[int]
+) -> Statement:
+    statement = attributes(sentence, judgement, message)
+    return Statement(
+        sentence,
+        tuple(keys),
+        kind=statement.kind,
+        when=statement.when,
+        certainty=statement.certainty,
+    )
+
+
+def _whole(
+    sentences: Iterable[tuple[str, Judgement]], question: str, content: str
+) -> list[tuple[str, Judgement]]:
+    """The sentences of a message to keep, with the question or the sentence that they need. Only
+    sentences that follow one another in the message are joined."""
+    text = " ".join(content.split())
+    sentences_with_context: list[tuple[str, Judgement]] = []
+    for index, (sentence, judgement) in enumerate(sentences):
+        if index == 0 and question and is_short_reply(sentence):
+            reply = f"{question}{REPLY_MARK}{sentence}"
+            if len(reply) <= MAX_LENGTH:
+                sentences_with_context.append((reply, Judgement("statement")))
                 continue
-            _, keys = statements.setdefault(_same(sentence), (sentence, []))
-            if message.key not in keys:
-                keys.append(message.key)
-    return Derived([Statement(sentence, tuple(keys)) for sentence, keys in statements.values()])
+        if not judgement.keep:
+            continue
+        if sentences_with_context and begins_with_pronoun(sentence):
+            before, first = sentences_with_context[-1]
+            space = "" if detect(sentence) in UNSPACED else " "
+            joined = f"{before}{space}{sentence}"
+            if len(joined) <= MAX_LENGTH and joined.removeprefix(f"{question}{REPLY_MARK}") in text:
+                sentences_with_context[-1] = joined, first
+                continue
+        sentences_with_context.append((sentence, judgement))
+    return sentences_with_context
 
 
 def _same(sentence: str) -> str:

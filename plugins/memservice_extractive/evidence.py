@@ -1,18 +1,14 @@
-"""The evidence for an answer, formatted: each piece once, on one line, with its source."""
+"""One piece of evidence for an answer, formatted: on one line, with its source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence
-from memservice_extractive.language import detect, words
+from memservice_extractive.language import detect
 from memservice_extractive.sentences import split
 
-PIECES = {"minimal": 3, "low": 8, "medium": 12, "high": 16, "max": 20}
-"""Maximum pieces of evidence in an answer, by reasoning level."""
 MAX_LENGTH = 600
 """Maximum characters of one piece. A longer text is cut to the sentences nearest to the
 question."""
@@ -24,32 +20,11 @@ class Piece:
     source: str
     """`[2023-05-08 10:00] bob` (UTC) for a message, `[2023-05-08] about bob` for a conclusion,
     `card of bob` for a line of a card."""
+    is_earlier: bool = False
+    """Whether a newer statement has another value for what the question asks."""
 
-    @property
-    def cited(self) -> str:
-        return f"{self.source}: {self.text}"
-
-
-def pieces(request: AnswerRequest) -> list[Piece]:
-    """The best evidence, best first, then card lines and recent messages that share a word with the
-    question."""
-    query_terms = terms(request.question)
-    pieces = [Piece(excerpt(item.content, query_terms), _source(item)) for item in request.evidence]
-    for peer_id, lines in request.cards.items():
-        pieces.extend(
-            Piece(excerpt(line, query_terms), f"card of {peer_id}")
-            for line in lines
-            if terms(line) & query_terms
-        )
-    for message in reversed(request.recent):
-        if terms(message.content) & query_terms:
-            pieces.append(
-                Piece(
-                    excerpt(message.content, query_terms),
-                    f"[{_minute(message.sent_at)}] {message.author}",
-                )
-            )
-    return _first_of_each(pieces)[: PIECES.get(request.level, PIECES["low"])]
+    def cited(self, earlier: str = "earlier") -> str:
+        return f"{self.source}{f', {earlier}' if self.is_earlier else ''}: {self.text}"
 
 
 def terms(text: str) -> set[str]:
@@ -82,38 +57,17 @@ def excerpt(content: str, query_terms: set[str]) -> str:
     return out or text[:MAX_LENGTH]
 
 
-def _source(item: Evidence) -> str:
+def source_of(item: Evidence) -> str:
     if item.kind == "message":
-        return (
-            f"[{_minute(item.said_at)}] {item.author}"
-            if item.author
-            else f"[{_minute(item.said_at)}]"
-        )
-    return (
-        f"[{_utc(item.said_at):%Y-%m-%d}] about {item.about}"
-        if item.about
-        else f"[{_utc(item.said_at):%Y-%m-%d}]"
-    )
+        return source_of_message(item.said_at, item.author)
+    day = f"[{_utc(item.said_at):%Y-%m-%d}]"
+    return f"{day} about {item.about}" if item.about else day
 
 
-def _minute(at: datetime) -> str:
-    return f"{_utc(at):%Y-%m-%d %H:%M}"
+def source_of_message(at: datetime, author: str | None) -> str:
+    minute = f"[{_utc(at):%Y-%m-%d %H:%M}]"
+    return f"{minute} {author}" if author else minute
 
 
 def _utc(at: datetime) -> datetime:
     return at.astimezone(UTC)
-
-
-def _first_of_each(candidates: Iterable[Piece]) -> list[Piece]:
-    keys: set[tuple[str, ...]] = set()
-    pieces: list[Piece] = []
-    for piece in candidates:
-        key = tuple(words(piece.text)) or (piece.text,)
-        if piece.text and key not in keys:
-            keys.add(key)
-            pieces.append(piece)
-    return pieces
-
-
-def cited(pieces: Sequence[Piece]) -> list[str]:
-    return [piece.cited for piece in pieces]

@@ -11,6 +11,7 @@ from functools import lru_cache
 from memservice_extractive.countries import is_large
 from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
 from memservice_extractive.language import UNSPACED, detect
+from memservice_extractive.more_fact_forms import MORE_CARD_FORMS, MORE_SLOT_FORMS
 from memservice_extractive.sentences import MAX_LENGTH
 from memservice_extractive.worth import core, judge, without_quotations
 
@@ -103,7 +104,8 @@ def _slot_patterns(
     language: str, subjects: tuple[str, ...]
 ) -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple(
-        (slot, _compiled(form, language, subjects)) for slot, form in SLOT_FORMS.get(language, ())
+        (slot, _compiled(form, language, subjects))
+        for slot, form in (SLOT_FORMS | MORE_SLOT_FORMS).get(language, ())
     )
 
 
@@ -112,7 +114,8 @@ def _card_patterns(
     language: str, subjects: tuple[str, ...]
 ) -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple(
-        (kind, _compiled(form, language, subjects)) for kind, form in CARD_FORMS.get(language, ())
+        (kind, _compiled(form, language, subjects))
+        for kind, form in (CARD_FORMS | MORE_CARD_FORMS).get(language, ())
     )
 
 

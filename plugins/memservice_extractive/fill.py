@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memservice.domain.json_schema import Enums, frozen, violation
-from memservice_extractive.evidence import Piece, cited, terms
+from memservice_extractive.evidence import Piece, terms
 from memservice_extractive.json_schema import resolved, types_of
 from memservice_extractive.language import fold
 
@@ -259,7 +259,7 @@ class Filler:
     def _relevant_texts(self, name: str) -> list[str]:
         pieces = self._by_relevance(name)
         if _SOURCES.intersection(fold(name).replace("_", " ").split()[:1]):
-            return cited(pieces)
+            return [piece.cited() for piece in pieces]
         return [piece.text for piece in pieces]
 
     def _hint_terms(self, name: str) -> set[str]:

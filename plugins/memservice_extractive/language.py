@@ -48,8 +48,8 @@ def words(text: str) -> list[str]:
 
 
 def detect(text: str) -> str:
-    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `fr`, `es` by function words; else
-    `en`."""
+    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `es`, `fr`, `it`, `pt` by function
+    words; else `en`."""
     latin = len(_LATIN.findall(text))
     kana, han = len(_KANA_CHAR.findall(text)), len(_HAN_CHAR.findall(text))
     if 3 * (kana + han) > latin and kana + han:

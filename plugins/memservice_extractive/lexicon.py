@@ -53,14 +53,29 @@ STOP: dict[str, frozenset[str]] = {
         "ils j je l la le les leur leurs lui m ma "
         "mais me mes moi mon n ne nos notre nous on ont ou où par pas pour qu que qui s sa "
         "se ses si son sont suis sur t ta te tes toi "
-        "ton tu un une vos votre vous y était être avoir très plus aussi"
+        "ton tu un une vos votre vous y était être avoir très plus aussi toujours jamais"
     ),
     "es": vocabulary(
         "a al algo con como de del el ella ellas ellos en entre era es esa ese eso esta "
         "este esto está están estoy fue ha han hay he "
         "la las le les lo los me mi mis muy más no nos nosotros nuestra nuestro o para "
         "pero por porque que se sea ser si sin sobre son "
-        "soy su sus también te tiene tengo tu tus un una uno unos y ya yo"
+        "soy su sus también te tiene tengo tu tus un una uno unos y ya yo dónde cuándo cuál cuáles "
+        "quién quiénes qué cómo cuántos cuántas"
+    ),
+    "pt": vocabulary(
+        "a à ao aos as às com como da das de dela dele deles do dos e é ela elas ele eles em "
+        "entre era essa esse esta este está estou eu foi há isso já lhe mais mas me meu meus "
+        "minha minhas muito na nas não nem no nos nós nossa nosso o onde os ou para pela pelo "
+        "por porque qual quais quando quantos que quem se sem ser seu seus sobre sou sua suas "
+        "também tem tenho um uma umas uns você vocês"
+    ),
+    "it": vocabulary(
+        "a ad agli ai al alla alle anche c che chi ci come con cosa cui d da dai dal dalla dei "
+        "del della delle di dove e è ed era gli ha hai ho i il in io l la le lei li lo loro lui "
+        "ma me mi mia mie miei mio molto ne nei nel nella noi non nostra nostro o per perché più "
+        "qual quale quali quando quanti quello questa questo qui s se sei si sono su sua sue suo "
+        "suoi sul sulla ti tra tu tua tuo un una uno voi"
     ),
 }
 
@@ -110,6 +125,13 @@ WEAK: dict[str, frozenset[str]] = {
         "bien bueno buena hola gracias sí claro vale genial gusta quiero hoy mañana ayer "
         "verdad tiempo"
     ),
+    "pt": vocabulary(
+        "bem bom boa olá oi obrigado obrigada sim claro legal ótimo quero hoje amanhã ontem "
+        "verdade tempo"
+    ),
+    "it": vocabulary(
+        "bene buono buona ciao grazie sì certo bello ottimo voglio oggi domani ieri vero tempo"
+    ),
 }
 
 FIRST_PERSON: dict[str, frozenset[str]] = {
@@ -118,8 +140,12 @@ FIRST_PERSON: dict[str, frozenset[str]] = {
         "ich mich mir mein meine meinem meinen meiner meines wir uns unser unsere unserem "
         "unseren unserer"
     ),
-    "fr": vocabulary("j je moi m mon ma mes nous notre nos"),
+    "fr": vocabulary("j je moi m me mon ma mes nous notre nos"),
     "es": vocabulary("yo me mi mis mí nos nosotros nuestra nuestro soy estoy tengo vivo trabajo"),
+    "pt": vocabulary(
+        "eu me meu meus minha minhas nós nos nosso nossa sou estou tenho moro trabalho"
+    ),
+    "it": vocabulary("io mi me mio mia miei mie noi ci nostro nostra sono ho abito lavoro"),
 }
 
 SECOND_PERSON: dict[str, frozenset[str]] = {
@@ -127,6 +153,8 @@ SECOND_PERSON: dict[str, frozenset[str]] = {
     "de": vocabulary("du dich dir dein deine deinem deinen deiner euch euer eure"),
     "fr": vocabulary("tu toi ton ta tes vous votre vos"),
     "es": vocabulary("tú tu tus usted ustedes"),
+    "pt": vocabulary("tu você vocês teu tua teus tuas"),
+    "it": vocabulary("tu voi tuo tua tuoi tue vostro vostra"),
 }
 
 EMPTY_CHINESE = vocabulary(

@@ -95,7 +95,8 @@ FILLER: dict[str, re.Pattern[str]] = {
             r"^i (?:totally |completely |fully |really |also "
             r")*(?:agree|understand|see|know|think so|guess|bet|suppose|get it|hear you"
             r"|appreciate)\b"
-            r"(?:\W+(?:it|that|this|so|you|with|what|mean|your|all|the|support|advice|help|kind|words|feel))*\W*$"
+            r"(?:\W+(?:it|that|this|so|you|with|what|mean|your|all|the|support|advice|help|kind"
+            r"|words|feel))*\W*$"
         ),
         r"^i (?:do not|don'?t) (?:know|mind|care|think so|understand)\W*$",
         r"^as an ai\b",
@@ -167,7 +168,8 @@ QUESTION: dict[str, re.Pattern[str]] = {
         ),
         (
             r"^(?:and |but |so "
-            r")?(?:can|could|would|will|do|did|does|are|were|have|has|should|shall|may|might|is|was|isn't|aren't|don't"
+            r")?(?:can|could|would|will|do|did|does|are|were|have|has|should|shall|may|might|is|was"
+            r"|isn't|aren't|don't"
             r"|won't) "
             r"(?:you|i|we|it|there|this|that|he|she|they|someone|anyone)\b"
         ),
@@ -182,7 +184,8 @@ QUESTION: dict[str, re.Pattern[str]] = {
         ),
         (
             r"^(?:und |aber "
-            r")?(?:kannst|könntest|würdest|willst|hast|bist|weißt|magst|möchtest|darf|soll|können|könnten|haben"
+            r")?(?:kannst|könntest|würdest|willst|hast|bist|weißt|magst|möchtest|darf|soll|können"
+            r"|könnten|haben"
             r"|sind) (?:du|ich|wir|sie|ihr)\b"
         ),
     ),
@@ -199,7 +202,8 @@ QUESTION: dict[str, re.Pattern[str]] = {
 }
 
 _DETERMINED = (
-    r"(?:me|us|a|an|the|this|that|it|these|those|my|your|some|all|him|her|them|to|in|for|out|up|how|what|why|where|which|every\w*"
+    r"(?:me|us|a|an|the|this|that|it|these|those|my|your|some|all|him|her|them|to|in|for|out"
+    r"|up|how|what|why|where|which|every\w*"
     r"|more|each|\d+"
     r"|one|two|three|four|five|ten)\b"
 )
@@ -218,9 +222,11 @@ COMMAND: dict[str, re.Pattern[str]] = {
         ),
         (
             r"^(?:now |then |also |and |next "
-            r")?(?:add|buy|book|call|change|check|convert|create|delete|do|draw|edit|find|fix|format|get"
+            r")?(?:add|buy|book|call|change|check|convert|create|delete|do|draw|edit|find|fix|format"
+            r"|get"
             r"|give|help|keep|look|make|open"
-            r"|order|pick|plan|play|put|read|recommend|remove|repeat|replace|return|review|run|schedule|set|show|start|stop|suggest"
+            r"|order|pick|plan|play|put|read|recommend|remove|repeat|replace|return|review|run"
+            r"|schedule|set|show|start|stop|suggest"
             r"|take|test|try|turn|update|use)"
             rf" {_DETERMINED}"
         ),
@@ -234,11 +240,14 @@ COMMAND: dict[str, re.Pattern[str]] = {
         r"^(?:und |dann |jetzt |nun )?bitte\b",
         (
             r"^(?:und |dann |jetzt |nun "
-            r")?(?:schreibe?|übersetze?|erkläre?|zeige?|gib|nenne?|erstelle?|fasse?|hilf|berechne|lies|prüfe?"
+            r")?(?:schreibe?|übersetze?|erkläre?|zeige?|gib|nenne?|erstelle?|fasse?|hilf|berechne"
+            r"|lies|prüfe?"
             r"|korrigiere?|beschreibe?"
-            r"|vergleiche?|erzähle?|schicke?|sage?|liste|suche?|finde?|mache?|öffne|lösche?|formuliere?|antworte?|verwende|benutze?)"
+            r"|vergleiche?|erzähle?|schicke?|sage?|liste|suche?|finde?|mache?|öffne|lösche?"
+            r"|formuliere?|antworte?|verwende|benutze?)"
             r" "
-            r"(?:mir|uns|bitte|das|den|die|dies\w*|eine?n?|alle\w*|es|ihn|sie|mal|mich|auf|kurz|\d+)\b"
+            r"(?:mir|uns|bitte|das|den|die|dies\w*|eine?n?|alle\w*|es|ihn|sie|mal|mich|auf|kurz"
+            r"|\d+)\b"
         ),
         (
             r"^(?:schreiben|übersetzen|erklären|zeigen|geben|nennen|erstellen"
@@ -252,10 +261,68 @@ COMMAND: dict[str, re.Pattern[str]] = {
         ),
     ),
     "zh": _any(
-        r"^(?:请|麻烦|帮我|帮忙|给我|替我|翻译|解释|总结|告诉我|列出|推荐|查一?下|写一|写个|写篇|你能|您能|能不能|可以帮|记住|记得|别忘|不要|别|以后|今后|从现在起|叫我)"
+        r"^(?:请|麻烦|帮我|帮忙|给我|替我|翻译|解释|总结|告诉我|列出|推荐|查一?下|写一|写个|写篇|你能|您能|能不能|可以帮|记住|记得|别忘|不要|别|以后"
+        r"|今后|从现在起|叫我)"
     ),
     "ja": _any(
         r"(?:ください|下さい|くれ|してほしい|して欲しい|教えて|書いて|訳して|お願い(?:します|いたします)?|頼む|覚えて(?:おいて|て)?|と呼んで)(?:ね|よ)?$",
+    ),
+    "es": _any(
+        r"^(?:y |ahora |luego )?por favor\b",
+        (
+            r"^(?:y |ahora |luego )?(?:escr[ií]be(?:me|lo)?|traduce|expl[ií]ca(?:me|lo)?|resume"
+            r"|d[ií]me|dame"
+            r"|mu[eé]stra(?:me)?|busca|calcula|haz(?:me)?|crea|genera|responde|resp[oó]ndeme"
+            r"|contesta|cont[eé]stame"
+            r"|usa|utiliza|recuerda|recu[eé]rdame|no olvides|ll[aá]mame|env[ií]a(?:me|lo)?"
+            r"|m[aá]nda(?:me|lo)?|an[oó]ta)\b"
+        ),
+        r"^(?:siempre|nunca|a partir de ahora|de ahora en adelante|quiero que|no me)\b",
+    ),
+    "fr": _any(
+        r"^(?:et |maintenant |puis )?(?:s'il (?:te|vous) pla[iî]t|merci de)\b",
+        (
+            r"^(?:et |maintenant |puis )?(?:[eé]cris|[eé]crivez|traduis|traduisez|explique"
+            r"|expliquez|r[eé]sume"
+            r"|r[eé]sumez|dis|dites|donne|donnez|montre|montrez|cherche|cherchez|calcule|calculez"
+            r"|r[eé]ponds"
+            r"|r[eé]pondez|utilise|utilisez|rappelle|rappelez|n'oublie|n'oubliez|appelle|appelez"
+            r"|envoie|envoyez|note|notez)(?:-|\b)"
+        ),
+        (
+            r"^(?:toujours|jamais|d[eé]sormais|dor[eé]navant|[aà] partir de maintenant|je veux que"
+            r"|ne me)\b"
+        ),
+    ),
+    "it": _any(
+        r"^(?:e |ora |poi )?per favore\b",
+        (
+            r"^(?:e |ora |poi )?(?:scrivi(?:mi)?|traduci|spiega(?:mi)?|riassumi|dimmi|dammi"
+            r"|mostra(?:mi)?|cerca|calcola|rispondi(?:mi)?"
+            r"|usa|ricorda(?:ti)?|ricordami|non dimenticare|chiamami|invia(?:mi)?|manda(?:mi|lo)?"
+            r"|annota)\b"
+        ),
+        r"^(?:sempre|mai|d'ora in poi|da ora in poi|voglio che|non mi)\b",
+    ),
+    "pt": _any(
+        r"^(?:e |agora |depois )?por favor\b",
+        (
+            r"^(?:e |agora |depois )?(?:escrev[ae]|traduz[ae]?|expli(?:ca|que)|resum[ae]"
+            r"|diga(?:-me)?|me (?:d[eê]|diga|mostre|responda|chame|lembre|envie|mande)"
+            r"|mostr[ae]|procur[ae]|calcul[ae]|respond[ae]|us[ae]|lembre(?:-se|-me)?"
+            r"|n[aã]o (?:se )?esque[cç]a|envi[ae]|mande|anote)\b"
+        ),
+        r"^(?:sempre|nunca|de agora em diante|a partir de agora|quero que)\b",
+    ),
+    "ru": _any(
+        r"^(?:а |теперь |и )?пожалуйста\b",
+        (
+            r"^(?:а |теперь |и )?(?:напиши|переведи|объясни|расскажи|скажи|покажи|найди|посчитай"
+            r"|сделай|отвечай|ответь"
+            r"|используй|запомни|напомни|не забудь|не забывай|называй|зови|отправь|пришли"
+            r"|запиши)(?:те)?\b"
+        ),
+        r"^(?:всегда|никогда|отныне|впредь|с этого момента|хочу, чтобы)\b",
     ),
 }
 
@@ -268,7 +335,8 @@ STANDING: dict[str, re.Pattern[str]] = {
         ),
         (
             r"\bcall me "
-            r"(?!(?:back|at|on|in|when|if|later|tomorrow|today|tonight|a|an|the|asap|now|please)\b)\w"
+            r"(?!(?:back|at|on|in|when|if|later|tomorrow|today|tonight|a|an|the|asap|now"
+            r"|please)\b)\w"
         ),
         (
             r"^(?:please )?(?:do not|don'?t) (?:ever "
@@ -278,7 +346,8 @@ STANDING: dict[str, re.Pattern[str]] = {
         (
             r"^(?:please )?(?:answer|respond|reply|write|speak|talk)(?: to me)? (?:only "
             r")?(?:in|with) (?:only )?(?:\w+ )?"
-            r"(?:english|german|french|spanish|italian|chinese|japanese|short|bullet|plain|metric|simple|british|american)\b"
+            r"(?:english|german|french|spanish|italian|chinese|japanese|short|bullet|plain|metric"
+            r"|simple|british|american)\b"
         ),
         r"\b(?:refer to|address) me (?:as|by)\b",
         r"\bremind me\b",
@@ -297,6 +366,43 @@ STANDING: dict[str, re.Pattern[str]] = {
         ),
         r"\berinnere? mich\b",
     ),
+    "es": _any(
+        (
+            r"\b(?:siempre|nunca|jam[aá]s|a partir de ahora|de ahora en adelante|en (?:el )?futuro"
+            r"|cada vez|recuerda"
+            r"|recu[eé]rdame|no olvides|ten en cuenta|ll[aá]mame|resp[oó]ndeme|cont[eé]stame)\b"
+        ),
+        r"\bno (?:me )?(?:uses|escribas|env[ií]es|llames|preguntes|menciones|respondas)\b",
+    ),
+    "fr": _any(
+        (
+            r"\b(?:toujours|jamais|d[eé]sormais|dor[eé]navant|[aà] partir de maintenant"
+            r"|[aà] l'avenir|[aà] chaque fois"
+            r"|rappelle(?:z)?-(?:moi|toi|vous)|n'oublie(?:z)?|appelle(?:z)?-moi|r[eé]ponds-moi"
+            r"|r[eé]pondez-moi)\b"
+        ),
+    ),
+    "it": _any(
+        (
+            r"\b(?:sempre|mai|d'ora in poi|da ora in poi|in futuro|ogni volta|ricorda(?:ti)?"
+            r"|ricordami"
+            r"|non dimenticare|tieni presente|chiamami|rispondimi)\b"
+        ),
+    ),
+    "pt": _any(
+        (
+            r"\b(?:sempre|nunca|jamais|de agora em diante|a partir de agora|no futuro|toda vez"
+            r"|lembre(?:-se|-me)?"
+            r"|n[aã]o (?:se )?esque[cç]a|tenha em mente|me chame|me responda)\b"
+        ),
+    ),
+    "ru": _any(
+        (
+            r"\b(?:всегда|никогда|отныне|впредь|в будущем|каждый раз|с этого момента|запомни(?:те)?"
+            r"|не забудь"
+            r"|не забывай|напоминай|напомни|называй(?:те)? меня|зови(?:те)? меня)\b"
+        ),
+    ),
     "zh": _any(r"总是|永远|始终|每次|以后|今后|从现在起|记住|记得|别忘|一直|叫我|提醒我"),
     "ja": _any(r"覚えて|忘れない|今後|これから|常に|いつも|必ず|毎回|と呼んで|リマインド"),
 }
@@ -304,14 +410,19 @@ STANDING: dict[str, re.Pattern[str]] = {
 
 CJK_OPENER: dict[str, re.Pattern[str]] = {
     "zh": re.compile(
-        r"^(?:(?:你好|您好|大家好|早上好|下午好|晚上好|嗨)(?:呀|啊)?|(?:早安|晚安|谢谢你的\w{0,6}|谢谢(?:你|您|大家)?|多谢|好的|好吧|好啊|好|行|嗯+|哦+|噢|啊|哇|哈+|嘿+|是的|是啊|是|对的|对啊"
+        r"^(?:(?:你好|您好|大家好|早上好|下午好|晚上好|嗨)(?:呀|啊)?|(?:早安|晚安|谢谢你的\w{0,6}|谢谢(?:你|您|大家)?|多谢|好的|好吧|好啊"
+        r"|好|行|嗯+|哦+|噢|啊|哇|哈+|嘿+|是的|是啊|是|对的|对啊"
         r"|对|没错"
-        r"|不是|不|不客气|没关系|没问题|没事|明白了?|知道了|收到|再见|拜拜|太好了|太棒了|真的|不错|当然|抱歉|对不起|不好意思|辛苦了|加油|恭喜你?|原来如此)(?=[，,、。！!～~\s…]|$))[，,、。！!～~\s…]*"
+        r"|不是|不|不客气|没关系|没问题|没事|明白了?|知道了|收到|再见|拜拜|太好了|太棒了|真的|不错|当然|抱歉|对不起|不好意思|辛苦了|加油|恭喜你?"
+        r"|原来如此)(?=[，,、。！!～~\s…]|$))[，,、。！!～~\s…]*"
     ),
     "ja": re.compile(
-        r"^(?:(?:こんにちは|こんばんは|おはよう(?:ございます)?|はじめまして|初めまして)|(?:どうも)?ありがとう(?:ございます|ございました)?|(?:はい|いいえ|いや|うん|ええ|そうですね|そうです(?:か)?|そうだね"
-        r"|なるほど(?:ですね)?|了解(?:です|しました)?|わかりました|分かりました|承知しました|すごい(?:ですね)?|いいですね|いいね|よろしく(?:お願いします|お願いいたします)?|お疲れ様(?:です|でした)?|すみません"
-        r"|ごめん(?:なさい)?|じゃあ|またね?|また明日|さようなら|おやすみ(?:なさい)?|もちろん(?:です)?|大丈夫(?:です)?|えっと|あの|まあ|へえ|わあ|笑|w+|おめでとう(?:ございます)?)(?=[、。，！!～~\s…ー]"
+        r"^(?:(?:こんにちは|こんばんは|おはよう(?:ございます)?|はじめまして|初めまして)|(?:どうも)?ありがとう(?:ございます|ございました)?|(?:はい"
+        r"|いいえ|いや|うん|ええ|そうですね|そうです(?:か)?|そうだね"
+        r"|なるほど(?:ですね)?|了解(?:です|しました)?|わかりました|分かりました|承知しました|すごい(?:ですね)?|いいですね|いいね|よろしく(?:お願いします"
+        r"|お願いいたします)?|お疲れ様(?:です|でした)?|すみません"
+        r"|ごめん(?:なさい)?|じゃあ|またね?|また明日|さようなら|おやすみ(?:なさい)?|もちろん(?:です)?|大丈夫(?:です)?|えっと|あの|まあ|へえ|わあ|笑"
+        r"|w+|おめでとう(?:ございます)?)(?=[、。，！!～~\s…ー]"
         r"|$))[、。，！!～~\s…ー]*"
     ),
 }
@@ -322,7 +433,10 @@ CJK_FILLER: dict[str, re.Pattern[str]] = {
         r"^我(?:也)?(?:很好|知道了?|明白了?|同意|觉得也是|也是|在)$",
     ),
     "ja": _any(
-        r"^(?:また(?:明日|今度|後で|ね)|お大事に|頑張って|お元気で|楽しみにして|それは(?:よかった|良かった|すごい|いい)|よかった|良かった|私も(?:そう|同じ)|そう思い|何か(?:あれば|ありましたら))",
+        (
+            r"^(?:また(?:明日|今度|後で|ね)|お大事に|頑張って|お元気で|楽しみにして|それは(?:よかった|良かった|すごい|いい)|よかった|良かった|私も(?:そう"
+            r"|同じ)|そう思い|何か(?:あれば|ありましたら))"
+        ),
         r"^(?:私は|僕は)?元気です$",
     ),
 }

@@ -80,8 +80,6 @@ def test_evidence_is_quoted_with_its_sources_after_one_plain_sentence() -> None:
             "fit the question best:"
         ),
         "\n- [2023-05-08 10:00] bob: I live in Rome and I am 34 years old.",
-        "\n- [2023-05-09] about bob: I work at Siemens.",
-        "\n- [2023-05-08 10:00] alice: Bob has 3 dogs.",
     ]
 
 
@@ -136,7 +134,7 @@ def test_the_level_limits_the_evidence(level: str, most: int) -> None:
         Evidence("message", f"m{n}", f"I own book {n}.", SAID, author="bob") for n in range(30)
     )
 
-    lines = answered(evidence=evidence, level=level)[1:]
+    lines = answered("Which books does Bob own?", evidence=evidence, level=level)[1:]
 
     assert lines == [f"\n- [2023-05-08 10:00] bob: I own book {n}." for n in range(most)]
 
@@ -154,8 +152,8 @@ def test_cards_and_recent_messages_count_if_they_share_a_word() -> None:
     )
 
     assert lines[1:] == [
-        "\n- card of bob: ATTRIBUTE: I live in Rome.",
         "\n- [2023-05-08 10:00] bob: I live near the river.",
+        "\n- card of bob: ATTRIBUTE: I live in Rome.",
     ]
 
 

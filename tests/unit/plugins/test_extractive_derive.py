@@ -17,6 +17,7 @@ from memservice.spi.reasoner import DeriveRequest, Utterance
 from memservice_extractive import facts, prose, worth
 from memservice_extractive.prose import own_lines
 from memservice_extractive.reasoner import ExtractiveReasoner
+from memservice_extractive.relevance import REPLY_MARK
 from memservice_extractive.sentences import MAX_LENGTH, split
 from support.examples import examples
 
@@ -188,10 +189,14 @@ def test_every_statement_is_a_substring_of_a_message_of_the_peer(
         assert statement.message_keys
         assert 0 < len(statement.content) <= MAX_LENGTH
         assert statement.content == " ".join(statement.content.split())
-        assert statement.content in own[statement.message_keys[0]]
-        assert all(
-            statement.content.casefold() in own[key].casefold() for key in statement.message_keys
-        )
+        question, mark, reply = statement.content.rpartition(REPLY_MARK)
+        quoted = statement.content
+        if quoted not in own[statement.message_keys[0]]:
+            assert mark
+            assert any(question in " ".join(text.split()) for _, text, _ in said)
+            quoted = reply
+        assert quoted in own[statement.message_keys[0]]
+        assert all(quoted.casefold() in own[key].casefold() for key in statement.message_keys)
         seen.add(statement.content.casefold())
     assert len(seen) == len(statements)
 

@@ -62,7 +62,7 @@ ENGLISH: list[tuple[str, list[str]]] = [
     ("I live in Rome. I live in Rome. i live in rome.", ["I live in Rome."]),
     (
         "I earn $3.50 an hour at www.example.org... It closes at 5 p.m. every day.",
-        ["I earn $3.50 an hour at www.example.org...", "It closes at 5 p.m. every day."],
+        ["I earn $3.50 an hour at www.example.org... It closes at 5 p.m. every day."],
     ),
 ]
 
@@ -111,7 +111,7 @@ CHINESE: list[tuple[str, list[str]]] = [
 
 JAPANESE: list[tuple[str, list[str]]] = [
     ("こんにちは。私は東京に住んでいます。お元気ですか？", ["私は東京に住んでいます。"]),
-    ("犬を飼っています。名前はポチです。", ["犬を飼っています。", "名前はポチです。"]),
+    ("犬を飼っています。名前はポチです。", ["犬を飼っています。名前はポチです。"]),
     ("ありがとうございます。はい、そうです。", []),
     ("今日はいい天気ですね。詩を書いてください。", []),
     (

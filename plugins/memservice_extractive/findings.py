@@ -1,0 +1,247 @@
+"""Which of the texts in a request answer its question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memservice.spi.reasoner import AnswerRequest
+from memservice.spi.toolbox import Evidence
+from memservice_extractive.card import content_of
+from memservice_extractive.evidence import Piece, excerpt, source_of, source_of_message, terms
+from memservice_extractive.language import detect, words
+from memservice_extractive.relevance import ENOUGH, Question
+from memservice_extractive.topics import ONE_VALUE, RELATIVES
+
+PIECES = {"minimal": 3, "low": 8, "medium": 12, "high": 16, "max": 20}
+"""Maximum pieces of evidence in an answer, by reasoning level."""
+CLOSEST = 3
+"""Pieces of an answer to a question that no stored statement answers."""
+LOOKED_UP = 20
+"""Conclusions that are looked up beyond the evidence of the request."""
+RELATED = 0.3
+"""Minimum score of evidence that is listed after the statements that answer the question. A
+document is filled with all evidence."""
+MAX_SCORED = 2_000
+"""Characters of a text that are compared with the question."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…][\"'”’])\s+|(?<=[.!?…])\s+(?!– )|(?<=[。！？])(?! – )")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    pieces: Sequence[Piece]
+    """Best first."""
+    answers: bool
+    """Whether they answer the question. If not, they are the closest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    content: str
+    source: str
+    said_at: datetime | None
+    """None for a line of a card."""
+    is_message: bool = False
+    is_own: bool = True
+    """Whether the subject of the question wrote it, or it is a conclusion or a line of a card."""
+    is_conclusion: bool = False
+    was_replaced: bool = False
+    """Whether another conclusion replaced it."""
+    when: str = ""
+    """The time that it is about, in brackets; "" if it is not known."""
+    prefix: str = ""
+    """The kind of a card line, which is shown and not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    text: _Text
+    sentence: str
+    """The sentence of the text that fits the question best."""
+    score: float
+
+
+def find(request: AnswerRequest) -> Findings:
+    """The statements that answer the question: for one about topics the newest first, else in the
+    order of the evidence. Then evidence that is related to it.
+
+    If none answers it, the closest ones: nothing is said to be unknown while there are statements
+    about the subject. For a question that is not about a person, the closest of the evidence only.
+    """
+    names = [request.subject or "", request.names.get(request.subject or "", "")]
+    question = Question(request.question, names)
+    query_terms = terms(request.question)
+    limit = PIECES.get(request.level, PIECES["low"])
+    evidence_texts = [_of_evidence(item, request.subject) for item in request.evidence]
+    extra = [*_card_lines(request, query_terms), *_recent(request, query_terms)]
+    if question.is_about_nothing:
+        all_texts = [_Scored(text, text.content, 0) for text in (*evidence_texts, *extra)]
+        return Findings(_pieces(_first_of_each(all_texts)[:limit], query_terms), True)
+    texts = [*evidence_texts, *extra, *_looked_up(request, question.search_words())]
+    question = question.without_names(text.content for text in texts if text.is_own)
+    candidates = _with_replaced([_with_score(text, question) for text in texts])
+    answers = _answers(candidates)
+    is_about_subject = request.subject is not None and question.is_personal
+    if not answers and not evidence_texts and is_about_subject:
+        candidates = [_with_score(text, question) for text in _looked_up(request, request.question)]
+        answers = _answers(candidates)
+    if not answers:
+        closest = _first_of_each(
+            sorted(
+                (item for item in candidates if not item.text.was_replaced),
+                key=lambda item: -item.score,
+            )
+        )
+        return Findings(_pieces(closest[:CLOSEST], query_terms), False)
+    answers.sort(key=lambda item: _order(item, question), reverse=True)
+    least = 0 if request.response_format is not None else RELATED
+    related = [item for item in candidates[: len(evidence_texts)] if least <= item.score < ENOUGH]
+    selection = _first_of_each([*answers, *related])[:limit]
+    return Findings(_pieces(selection, query_terms, _newest(selection, question)), True)
+
+
+def _with_replaced(candidates: Sequence[_Scored]) -> list[_Scored]:
+    """Messages and card lines count as replaced if the conclusion with their sentence was."""
+    replaced_keys = {_key(item.sentence) for item in candidates if item.text.was_replaced}
+    return [
+        replace(item, text=replace(item.text, was_replaced=True))
+        if _key(item.sentence) in replaced_keys and not item.text.is_conclusion
+        else item
+        for item in candidates
+    ]
+
+
+def _answers(candidates: Sequence[_Scored]) -> list[_Scored]:
+    """Without replaced conclusions, which can be mistakes. A message with the same sentence is an
+    answer only beside one that is valid."""
+    answers = [
+        item
+        for item in candidates
+        if item.score >= ENOUGH and not (item.text.was_replaced and item.text.is_conclusion)
+    ]
+    return [] if all(item.text.was_replaced for item in answers) else answers
+
+
+def _looked_up(request: AnswerRequest, query: str) -> list[_Text]:
+    """Conclusions that are near a text, best first, whether or not they share a word with it."""
+    if not query.strip() or request.tools is None:
+        return []
+    results = request.tools.conclusions(query, LOOKED_UP)
+    return [
+        _of_evidence(one, request.subject, was_replaced=one is not item)
+        for item in results
+        for one in (item, *item.replaced)
+    ]
+
+
+def _order(item: _Scored, question: Question) -> tuple[object, ...]:
+    """Larger is better."""
+    said_at = item.text.said_at
+    newest = said_at.timestamp() if said_at and question.content.topics else 0.0
+    return (
+        not item.text.was_replaced,
+        round(item.score, 1),
+        newest,
+        not item.text.is_message,
+        said_at is not None,
+    )
+
+
+def _newest(selection: Sequence[_Scored], question: Question) -> datetime | None:
+    """When the newest statement was made, for a question about a topic with one value at a time:
+    statements before it are marked as earlier."""
+    topics_of_question = question.content.topics
+    return (
+        selection[0].text.said_at
+        if topics_of_question & ONE_VALUE and not topics_of_question & RELATIVES
+        else None
+    )
+
+
+def _pieces(
+    selection: Sequence[_Scored], query_terms: set[str], newest: datetime | None = None
+) -> list[Piece]:
+    return [
+        Piece(
+            item.text.prefix + excerpt(item.text.content, query_terms) + item.text.when,
+            item.text.source,
+            is_earlier=item.text.was_replaced or _is_before(item, newest),
+        )
+        for item in selection
+    ]
+
+
+def _is_before(item: _Scored, newest: datetime | None) -> bool:
+    said_at = item.text.said_at
+    return bool(newest and said_at and said_at < newest and item.score >= ENOUGH)
+
+
+def _with_score(text: _Text, question: Question) -> _Scored:
+    """With the sentence of the text that has the highest score."""
+    content = " ".join(text.content.split())[:MAX_SCORED]
+    # Cheaper than the segmenter of statements. A sentence that is cut at an abbreviation costs
+    # little here.
+    sentences = [part for part in _SENTENCE_END.split(content) if part] or [content]
+    language = detect(content)
+    scores = [question.score(part, language, is_own=text.is_own) for part in sentences]
+    best = max(range(len(scores)), key=scores.__getitem__)
+    return _Scored(text, sentences[best], scores[best])
+
+
+def _of_evidence(item: Evidence, subject: str | None, *, was_replaced: bool = False) -> _Text:
+    is_message = item.kind == "message"
+    is_own = not is_message or subject is None or item.author == subject
+    return _Text(
+        item.content,
+        source_of(item),
+        item.said_at,
+        is_message,
+        is_own,
+        is_conclusion=not is_message,
+        was_replaced=was_replaced,
+        when=_shown(item.when),
+    )
+
+
+def _shown(when: tuple[str | None, str | None] | None) -> str:
+    """` (2024-07-06/2024-07-07)`; a moment once."""
+    if when is None or when == (None, None):
+        return ""
+    start, end = (part or ".." for part in when)
+    return f" ({start})" if start == end else f" ({start}/{end})"
+
+
+def _card_lines(request: AnswerRequest, query_terms: set[str]) -> Iterator[_Text]:
+    for peer_id, lines in request.cards.items():
+        for line in lines:
+            if terms(line) & query_terms:
+                content = content_of(line)
+                prefix = line[: len(line) - len(content)]
+                yield _Text(content, f"card of {peer_id}", None, prefix=prefix)
+
+
+def _recent(request: AnswerRequest, query_terms: set[str]) -> Iterator[_Text]:
+    for message in reversed(request.recent):
+        if terms(message.content) & query_terms:
+            is_own = request.subject is None or message.author == request.subject
+            source = source_of_message(message.sent_at, message.author)
+            yield _Text(message.content, source, message.sent_at, True, is_own)
+
+
+def _first_of_each(items: Iterable[_Scored]) -> list[_Scored]:
+    """Without those whose best sentence is the text, or the best sentence, of an earlier one."""
+    keys: set[tuple[str, ...]] = set()
+    first: list[_Scored] = []
+    for item in items:
+        key = _key(item.sentence)
+        if item.text.content.strip() and key not in keys:
+            keys |= {key, _key(item.text.content)}
+            first.append(item)
+    return first
+
+
+def _key(text: str) -> tuple[str, ...]:
+    return tuple(words(text)) or (text,)

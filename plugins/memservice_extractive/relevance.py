@@ -1,0 +1,222 @@
+"""How well a sentence answers a question, by topics and word stems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from memservice.domain.text.folding import fold
+from memservice.domain.text.scripts import HIRAGANA_LETTERS
+from memservice_extractive import topics
+from memservice_extractive.language import UNSPACED, detect
+from memservice_extractive.lexicon import STOP
+from memservice_extractive.stems import stem
+from memservice_extractive.worth import is_question, judge
+
+ENOUGH = 0.6
+"""Minimum score of a sentence that answers a question. Chosen on the conversations of
+tests/services/no_model."""
+TOPIC_WEIGHT = 1.5
+"""Weight of a topic of the question, relative to another of its words."""
+STYLE = "style"
+"""The topic of questions about how to answer, which instructions answer."""
+INSTRUCTION = "instruction"
+NARROWER = {"employer": frozenset({"commute"})}
+"""Topics whose cues others have too: a statement with one of those is not about the topic."""
+_OTHER_SUBJECT = 0.4
+"""Subtracted from the score of a statement about a relative, for a question about its speaker."""
+_UNREAL = 0.5
+_OTHER_AUTHOR = 0.1
+
+_WORD = re.compile(r"[^\W_]+")
+_HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
+_RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
+"""Successive characters of one kind, in Chinese and Japanese."""
+REPLY_MARK = " – "
+"""Between a question and its reply, in one statement."""
+_FIRST_WORDS = 3
+"""A relative among the first words of a sentence is its subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a sentence or question is about."""
+
+    topics: frozenset[str]
+    words: frozenset[str]
+    """Stems of its other words that carry information; for Chinese and Japanese pairs of
+    characters."""
+
+
+class Question:
+    """A question that statements are compared with."""
+
+    def __init__(self, text: str, names: Collection[str] = ()) -> None:
+        """`names` are those of its subject; they are no words of the question."""
+        self.language = detect(text)
+        folded_names = [fold(name) for name in names if name]
+        self.content = _content_asked(text, self.language, folded_names)
+        person = topics.cues(self.language).person
+        folded = fold(text)
+        self.is_personal = (
+            bool(self.content.topics)
+            or person is None
+            or bool(person.search(folded))
+            or any(name in folded for name in folded_names)
+        )
+        """Whether it can be about its subject: it has a topic, a pronoun or the subject's name."""
+
+    def without_names(self, sentences: Iterable[str]) -> Question:
+        """The question without the names by which the subject introduces itself in its
+        sentences."""
+        names = {
+            name
+            for sentence in sentences
+            for match in topics.cues(self.language).name.finditer(sentence)
+            for name in _rest_stems(fold(match[match.lastindex or 0]), self.language)
+        }
+        question = copy(self)
+        question.content = replace(self.content, words=self.content.words - names)
+        return question
+
+    @property
+    def is_about_nothing(self) -> bool:
+        """Whether it has neither topics nor words."""
+        return not self.content.topics and not self.content.words
+
+    def search_words(self) -> str:
+        """Words that statements about the topics of the question have; "" without a topic."""
+        listed = topics.cues(self.language).words
+        return " ".join(listed[topic] for topic in sorted(self.content.topics) if topic in listed)
+
+    def score(self, sentence: str, language: str, *, is_own: bool = True) -> float:
+        """0 to 1; 1 for an instruction, if the question is about style. `language`: that of the
+        sentence. `is_own`: the subject of the question wrote it, or it is a conclusion."""
+        if is_question(sentence, language) and not _is_reply(sentence):
+            return 0.0
+        question_content = self.content
+        weight = TOPIC_WEIGHT * len(question_content.topics) + len(question_content.words)
+        if not weight:
+            return 0.0
+        statement_topics = _topics_told(sentence, language)
+        if language != self.language:
+            # The language of a short sentence is often uncertain.
+            statement_topics |= _topics_told(sentence, self.language)
+        shared_topics = question_content.topics & statement_topics
+        for topic in shared_topics & NARROWER.keys():
+            if NARROWER[topic] & statement_topics - question_content.topics:
+                shared_topics -= {topic}
+        shared_topics -= {STYLE}
+        if STYLE in question_content.topics and judge(sentence, language).kind == INSTRUCTION:
+            return 1.0
+        relatives = question_content.topics & topics.RELATIVES
+        if relatives and not relatives & statement_topics:
+            return 0.0
+        shared_words = question_content.words & _stems(sentence, self.language)
+        score = (TOPIC_WEIGHT * len(shared_topics) + len(shared_words)) / weight
+        if not relatives and _is_about_other(sentence, language):
+            score -= _OTHER_SUBJECT
+        if is_unreal(sentence, language):
+            score -= _UNREAL
+        return max(0.0, score - (0 if is_own else _OTHER_AUTHOR))
+
+
+def is_unreal(sentence: str, language: str) -> bool:
+    """Whether a sentence is a condition, fiction or a dream."""
+    return bool(topics.cues(language).unreal.search(fold(sentence)))
+
+
+def _is_reply(sentence: str) -> bool:
+    return REPLY_MARK in sentence
+
+
+def _is_about_other(sentence: str, language: str) -> bool:
+    """Whether a relative, and not its speaker, is the subject of a sentence."""
+    cues, folded = topics.cues(language), fold(sentence)
+    question, dash, _ = folded.partition(REPLY_MARK)
+    if dash:
+        head = question
+    elif language in UNSPACED:
+        head = folded[:6]
+    else:
+        words = list(_WORD.finditer(folded))[:_FIRST_WORDS]
+        head = folded[: words[-1].end()] if words else ""
+    starts = [
+        match.start()
+        for topic in topics.RELATIVES
+        if topic in cues.statements and (match := cues.statements[topic].search(head))
+    ]
+    if not starts:
+        return False
+    return not cues.subject.search(folded, len(head)) if language not in UNSPACED else True
+
+
+def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
+    """Mark the characters of all matches; whether there is one."""
+    question_topics = False
+    for match in pattern.finditer(folded):
+        question_topics = True
+        mask[match.start() : match.end()] = b"\1" * (match.end() - match.start())
+    return question_topics
+
+
+def _content_asked(text: str, language: str, names: Collection[str]) -> Content:
+    cues, folded = topics.cues(language), fold(text)
+    mask = bytearray(len(folded))
+    question_topics = {
+        topic for topic, pattern in cues.questions.items() if _mask(pattern, folded, mask)
+    }
+    _mask(cues.weak, folded, mask)
+    for name in names:
+        _mask(re.compile(re.escape(name)), folded, mask)
+    rest = "".join(" " if mask[index] else char for index, char in enumerate(folded))
+    return Content(frozenset(question_topics), frozenset(_rest_stems(rest, language)))
+
+
+@lru_cache(maxsize=2_048)
+def _topics_told(sentence: str, language: str) -> frozenset[str]:
+    folded = fold(sentence)
+    return frozenset(
+        topic
+        for topic, pattern in topics.cues(language).statements.items()
+        if pattern.search(folded)
+    )
+
+
+def _rest_stems(folded: str, language: str) -> set[str]:
+    if language in UNSPACED:
+        # A run of Hiragana alone is grammar.
+        runs = [run for run in _RUN.findall(folded) if not _HIRAGANA_RUN.fullmatch(run)]
+        return {part for run in runs for part in _parts(run)}
+    stop = _folded_stop(language)
+    return {stem(word, language) for word in _WORD.findall(folded) if word not in stop}
+
+
+def _stems(sentence: str, language: str) -> set[str]:
+    folded = fold(sentence)
+    if language in UNSPACED:
+        return _pairs(folded)
+    return {stem(word, language) for word in _WORD.findall(folded)}
+
+
+def _parts(run: str) -> set[str]:
+    """A run of Latin letters and digits as a whole, another run as overlapping pairs."""
+    if run.isascii() or len(run) == 1:
+        return {run}
+    return {run[index : index + 2] for index in range(len(run) - 1)}
+
+
+def _pairs(folded: str) -> set[str]:
+    """All parts of a text in Chinese or Japanese, and its single characters."""
+    pairs = {pair for run in _RUN.findall(folded) for pair in _parts(run)}
+    return pairs | {char for char in folded if not char.isascii()}
+
+
+@lru_cache(maxsize=16)
+def _folded_stop(language: str) -> frozenset[str]:
+    return frozenset(
+        part for word in STOP.get(language, STOP["en"]) for part in _WORD.findall(fold(word))
+    ) | frozenset(("s",))

@@ -1,0 +1,74 @@
+"""Sentences that say whom they are about only together with another one: short replies to a
+question, and sentences that begin with a pronoun."""
+
+from __future__ import annotations
+
+import re
+
+from memservice.domain.text.folding import fold
+from memservice_extractive.language import UNSPACED, detect, words
+from memservice_extractive.lexicon import FIRST_PERSON
+from memservice_extractive.sentences import split
+from memservice_extractive.worth import is_question, judge
+
+MAX_REPLY_WORDS = 4
+MAX_REPLY_CHARACTERS = 12
+"""For Chinese and Japanese."""
+MIN_QUESTION_LETTERS = 3
+MAX_QUESTION = 200
+"""Characters of a question that is stored with its reply."""
+_MAX_READ = 4_000
+_LETTER = re.compile(r"[^\W\d_]")
+
+_PRONOUN = re.compile(
+    r"^(?:he|she|it|they|his|her|its|their|er|sie|es|sein|seine|ihr|ihre|il|elle|ils|elles"
+    r"|lui|lei|loro|ele|ela|eles|elas|ella|ellos|ellas|он|она|оно|они|его|ее|их)(?![^\W_])"
+    r"|^(?:他|她|它|名字|その|彼|名前は)"
+)
+"""For folded text. A possessive such as Spanish "su" can be polite address, so it is not listed."""
+_NOT_A_SUBJECT = re.compile(r"^(?:it|es|il) (?:is|was|s|ist|war|fait|gibt|y)(?![^\W_])")
+_EMPTY_REPLY = re.compile(
+    r"^(?:yes|yeah|yep|no|nope|ok|okay|sure|maybe|thanks|thank you|ja|nein|klar|danke|doch|oui|non"
+    r"|merci|si|sim|nao|obrigad[oa]|gracias|da|да|нет|спасибо|grazie|vale|claro|好的?|是的?|不是?"
+    r"|对|没有|谢谢|はい|いいえ|うん|そうです|ありがとう.*|fine|good|great|gut|bien|bem|bene)$"
+)
+_OF_FEELING = re.compile(
+    r"\b(?:how are you|how is it going|how's it going|what's up|wie geht|como estas|comment ca va"
+    r"|comment vas|como vai|come stai|как дела)\b|你好吗|お元気"
+)
+"""Questions whose replies are not worth remembering."""
+
+
+def last_question(content: str) -> str:
+    """The question at the end of a message; "" if it does not end with one."""
+    text = " ".join(content.split())[-_MAX_READ:]
+    if not text or text[-1] not in "?？":
+        return ""
+    language = detect(text)
+    last = split(text, language)[-1]
+    asks = (
+        is_question(last, language)
+        and len(_LETTER.findall(last)) >= MIN_QUESTION_LETTERS
+        and not _OF_FEELING.search(fold(last))
+    )
+    return last if asks and len(last) <= MAX_QUESTION else ""
+
+
+def is_short_reply(sentence: str) -> bool:
+    """Whether a sentence is too short to say whom it is about, and has content."""
+    language = detect(sentence)
+    if _EMPTY_REPLY.match(" ".join(words(sentence))) or is_question(sentence, language):
+        return False
+    if language in UNSPACED:
+        return len(sentence) <= MAX_REPLY_CHARACTERS and judge(sentence, language).kind != "filler"
+    tokens = words(sentence)
+    # With a first person it says itself whom it is about.
+    own = FIRST_PERSON.get(language, FIRST_PERSON["en"])
+    return 0 < len(tokens) <= MAX_REPLY_WORDS and own.isdisjoint(tokens)
+
+
+def begins_with_pronoun(sentence: str) -> bool:
+    """Whether its subject is a pronoun of the third person, so that the sentence before it is
+    needed."""
+    folded = fold(sentence)
+    return bool(_PRONOUN.match(folded)) and not _NOT_A_SUBJECT.match(folded)

@@ -1,0 +1,178 @@
+"""Chat without a model, over conversations in eight languages. Add a row to a file in
+`conversations` for each kind of question that should be answered, or must not be."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.compose import open_runtime
+from memservice.domain.filters import equals
+from memservice.domain.records import Conclusion
+from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
+from memservice.services import cards, corrections, messages
+from memservice.services.chat.chat import ChatOptions, ask_peer
+from memservice.services.messages import Draft
+from memservice.settings import load_settings
+from memservice.worker.polling import Worker
+from memservice_extractive.answer_texts import TEXTS
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE
+
+CONVERSATIONS = Path(__file__).parent / "conversations"
+LANGUAGES = sorted(path.stem for path in CONVERSATIONS.glob("*.json"))
+ASKED_AT = datetime(2024, 8, 15, 12, tzinfo=UTC)
+
+
+SECOND = Path(__file__).parent / "second"
+"""Conversations whose author did not know the rules; the rules were fitted to them afterwards."""
+UNSEEN = Path(__file__).parent / "unseen"
+"""Conversations whose author did not know the rules, and that no rule was fitted to: they show what
+the rules are worth elsewhere."""
+FLOORS = {SECOND: (94, 27), UNSEEN: (49, 28)}
+"""Questions that are answered, and questions without an answer that are not answered: a little
+below what was measured, 97 of 120 and 29 of 40, 52 of 108 and 30 of 36. Before there were rules: 28
+and 1, 26 and 5."""
+
+
+@cache
+def conversation(language: str, folder: Path = CONVERSATIONS) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((folder / f"{language}.json").read_text())
+    return loaded
+
+
+def opened(language: str, folder: Path, conversations: Path = CONVERSATIONS) -> Runtime:
+    """A store in memory with the conversation, and all conclusions drawn from it."""
+    loaded = load_settings(
+        environ={"DB_CONNECTION_URI": "memory://", "REASONER": "extractive"}, cwd=folder
+    )
+    runtime = open_runtime(loaded, "command", plugins=load_plugins(loaded), clock=lambda: ASKED_AT)
+    runtime.storage.migrate()
+    for sent_at, author, content in conversation(language, conversations)["messages"]:
+        draft = Draft(content, author, created_at=datetime.fromisoformat(sent_at))
+        messages.create(runtime, PRINCIPAL, WORKSPACE, "talk", [draft])
+    Worker(runtime).run_until_idle(30)
+    return runtime
+
+
+def answer(
+    runtime: Runtime, language: str, question: str, conversations: Path = CONVERSATIONS
+) -> list[str]:
+    """The introduction and the statements."""
+    peer = conversation(language, conversations)["peer"]
+    content = ask_peer(runtime, PRINCIPAL, WORKSPACE, peer, ChatOptions(question)).content()
+    return (content or "").split("\n- ")
+
+
+def introduces_answers(introduction: str, language: str) -> bool:
+    return introduction.endswith(TEXTS[language].about.partition("{name}")[2])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statements_answer_questions_in_other_words(language: str, tmp_path: Path) -> None:
+    runtime = opened(language, tmp_path)
+    missing = []
+    for question, expected, *outdated in conversation(language)["questions"]:
+        introduction, *statements = answer(runtime, language, question)
+        first_two = " ".join(statements[:2]).casefold()
+        is_stale = outdated and outdated[0].casefold() in statements[0].casefold()
+        if expected.casefold() not in first_two or is_stale:
+            missing.append((question, introduction, statements[:2]))
+    runtime.close()
+    assert missing == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_questions_without_an_answer_get_the_closest_statements(
+    language: str, tmp_path: Path
+) -> None:
+    runtime = opened(language, tmp_path)
+    for question in conversation(language)["unanswerable"]:
+        introduction, *statements = answer(runtime, language, question)
+        assert not introduces_answers(introduction, language), (question, statements)
+        assert statements
+    runtime.close()
+
+
+def test_the_table_has_120_questions_and_40_without_an_answer() -> None:
+    sizes = Counter[str]()
+    for language in LANGUAGES:
+        sizes["questions"] += len(conversation(language)["questions"])
+        sizes["unanswerable"] += len(conversation(language)["unanswerable"])
+    assert sizes == {"questions": 120, "unanswerable": 40}
+
+
+def test_a_newer_home_comes_first_and_the_earlier_one_is_marked(tmp_path: Path) -> None:
+    runtime = opened("en", tmp_path)
+    _, *statements = answer(runtime, "en", "Where does Maria live?")
+    runtime.close()
+    assert statements[:2] == [
+        "[2024-07-08] about maria: We moved to Braga last weekend! (2024-07-06/2024-07-07)",
+        "[2024-03-02] about maria, earlier: I'm Maria, I live in Porto with my husband Rui.",
+    ]
+
+
+def test_a_corrected_statement_is_quoted_only_as_an_earlier_one(tmp_path: Path) -> None:
+    runtime = opened("en", tmp_path)
+    pair = (equals(observer="maria", observed="maria"),)
+    with runtime.storage.read() as tx:
+        rows = tx.rows.page(Conclusion, *pair)
+    (wrong,) = [row for row in rows if "walnuts" in row.content]
+    corrections.correct(runtime, PRINCIPAL, WORKSPACE, wrong.uid, "I'm allergic to hazelnuts.")
+    _, *statements = answer(runtime, "en", "What is Maria allergic to?")
+    runtime.close()
+    assert statements[:2] == [
+        "[2024-03-02] about maria: I'm allergic to hazelnuts.",
+        "[2024-03-02 09:12] maria, earlier: I'm vegetarian, and I'm allergic to walnuts. "
+        "My mother loves green tea but I only drink black coffee.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", "RELATIONSHIP: Meine Frau heißt Petra, wir haben 2010 geheiratet."),
+        ("es", "ATTRIBUTE: La semana pasada me mudé a Granada."),
+        ("fr", "ATTRIBUTE: Nous avons déménagé à Grenoble le week-end dernier."),
+        ("pt", "INSTRUCTION: Por favor, responda sempre em português e sem emojis."),
+        ("ru", "ATTRIBUTE: У меня аллергия на орехи, и я не ем мясо."),
+        ("zh", "RELATIONSHIP: 我妻子叫李娜，我们有一个女儿叫小雨。"),
+    ],
+)
+def test_a_card_has_lasting_facts_and_requests_and_no_events(
+    language: str, expected: str, tmp_path: Path
+) -> None:
+    runtime = opened(language, tmp_path)
+    lines = cards.get(runtime, PRINCIPAL, WORKSPACE, conversation(language)["peer"], None) or []
+    runtime.close()
+    assert expected in lines
+    assert not any("2024" in line or "Norwegen" in line or "Байкал" in line for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("conversations", FLOORS, ids=lambda folder: folder.name)
+def test_conversations_of_others_are_answered_as_often_as_before(
+    conversations: Path, tmp_path: Path
+) -> None:
+    counts = Counter[str]()
+    for path in sorted(conversations.glob("*.json")):
+        language = path.stem
+        runtime = opened(language, tmp_path, conversations)
+        for question, expected, *_ in conversation(language, conversations)["questions"]:
+            _, *statements = answer(runtime, language, question, conversations)
+            counts["answered"] += expected.casefold() in " ".join(statements[:2]).casefold()
+            counts["false nothing"] += not statements
+        for question in conversation(language, conversations)["unanswerable"]:
+            introduction, *_ = answer(runtime, language, question, conversations)
+            counts["not answered"] += not introduces_answers(introduction, language)
+        runtime.close()
+    answered, not_answered = FLOORS[conversations]
+    assert counts["false nothing"] == 0
+    assert counts["answered"] >= answered, counts
+    assert counts["not answered"] >= not_answered, counts
