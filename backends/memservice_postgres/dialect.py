@@ -121,6 +121,19 @@ class PostgresDialect(SqlDialect):
             if driver.closed:
                 connection.invalidate()
 
+    @contextmanager
+    def statements(self, connection: sa.Connection) -> Iterator[None]:
+        driver = driver_of(connection)
+        if driver.pooler:  # it applies settings within transactions only
+            with self.transaction(connection, writing=False):
+                yield
+            return
+        try:
+            yield
+        finally:
+            if driver.closed:
+                connection.invalidate()
+
     def require_unicode(self, driver: Driver) -> None:
         encoding = driver.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -253,6 +266,11 @@ class PostgresDialect(SqlDialect):
         from memservice_postgres import search_schema
 
         search_schema.create(connection)
+
+    def copy_metadata(self, connection: sa.Connection) -> None:
+        from memservice_postgres import search_schema
+
+        connection.exec_driver_sql(search_schema.METADATA_COPY)
 
     def close(self) -> None:
         """There is nothing to release."""

@@ -16,6 +16,7 @@ _DAMAGED = {"XX001", "XX002"}
 """Corrupted data, corrupted index."""
 _MISSING = {"42P01", "42703", "3F000", "42883"}
 """No such table, column, schema, function."""
+NO_DATABASE = "3D000"
 _UNAVAILABLE = {
     "55P03": "stayed locked by another transaction",
     "57014": "took too long to answer",
@@ -24,7 +25,7 @@ _UNAVAILABLE = {
     "42501": "may not be used by this user",
     "28P01": "refused the password",
     "28000": "refused this user",
-    "3D000": "does not exist",
+    NO_DATABASE: "does not exist",
     "53300": "has no free connections",
     "53100": "cannot grow: the disk is full",
     "53200": "could not be used for lack of memory",
@@ -57,11 +58,12 @@ def meaning(error: Exception, location: str) -> Exception | None:
     problem = _UNAVAILABLE.get(code) or _UNAVAILABLE_CLASSES.get(code[:2])
     if problem is None and not code and isinstance(error, psycopg.OperationalError):
         problem = "cannot be reached"
-    return (
-        None
-        if problem is None
-        else Unavailable(f"the database {location} {problem} ({_first_line(error)})")
-    )
+    if problem is None:
+        return None
+    advice = ""
+    if code == NO_DATABASE:
+        advice = f". Create it, for instance with: createdb {location.partition(' on ')[0]}"
+    return Unavailable(f"the database {location} {problem} ({_first_line(error)}){advice}")
 
 
 def _first_line(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 The columns are `json`, which preserves the order of keys and the format of numbers. Conditions cast
 to `jsonb`, as the indexes do (`memservice_postgres.search_schema`), and use containment wherever
-possible, since the indexes support it.
+possible, since the indexes support it. Messages have their metadata as `jsonb`, too.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from memservice_sql.dialect import COMPARISONS, JsonLeaf
 from memservice_sql.statements import Slots
 
 FOLD = "memservice_fold"
+COPIED_METADATA = "metadata_jsonb"
+"""A column of the messages that has their metadata as `jsonb`
+(`memservice_postgres.search_schema`)."""
 
 _NUMBER_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 """Numbers in the format of `jsontext.number_text`."""
@@ -63,7 +66,7 @@ def parts(leaf: JsonLeaf) -> tuple[Hashable, Sequence[Any]]:
 
 def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.ColumnElement[bool]:
     """The SQL of that shape. Its value may be null."""
-    whole = sa.cast(column, postgresql.JSONB)
+    whole = _as_jsonb(column)
     match shape.split():
         case ["null"]:
             return column.is_(None)
@@ -105,6 +108,15 @@ def folded(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The text as folded by `memservice.domain.filters.jsontext.fold`."""
     function_call: sa.ColumnElement[Any] = getattr(sa.func, FOLD)(text)
     return function_call
+
+
+def _as_jsonb(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    if isinstance(column, sa.Column) and (column.table.name, column.name) == (
+        "messages",
+        "metadata",
+    ):
+        return sa.literal_column(f"messages.{COPIED_METADATA}", postgresql.JSONB)
+    return sa.cast(column, postgresql.JSONB)
 
 
 def _contains(whole: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from memservice_postgres.json_conditions import COPIED_METADATA
+
 FOLDINGS = ("pg_unicode_fast", "und-x-icu", "pg_c_utf8")
 """Collations that convert all of Unicode to lower case, best first: of PostgreSQL 18, of builds
 with ICU, of PostgreSQL 17."""
@@ -56,6 +58,12 @@ STATEMENTS = (
     ) WITH (fillfactor = 50)
     """,
 )
+
+METADATA_COPY = (
+    f"ALTER TABLE messages ADD COLUMN {COPIED_METADATA} JSONB "
+    "GENERATED ALWAYS AS (metadata::jsonb) STORED"
+)
+"""Reading the text anew for each part of a condition takes ten times as long as testing it."""
 
 
 def create(connection: Connection) -> None:

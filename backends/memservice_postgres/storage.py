@@ -129,18 +129,23 @@ class PostgresStorage(SqlStorage):
         super().close()
 
 
+def config_of_settings(settings: Settings) -> ConnectionConfig:
+    """`settings` as `PostgresSettings` loads them."""
+    return config_of(
+        settings["uri"],
+        schema=settings["schema"],
+        connect_seconds=settings["connect_timeout_seconds"],
+        lock_seconds=settings["pool_timeout"],
+        statement_seconds=settings["statement_timeout_seconds"],
+        durable=settings["synchronous"] != "normal",
+        prepares=settings["prepared_statements"],
+    )
+
+
 def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
     """`settings` as `PostgresSettings` loads them. Does not connect yet."""
     options: dict[str, Any] = dict(settings)
-    config = config_of(
-        options["uri"],
-        schema=options["schema"],
-        connect_seconds=options["connect_timeout_seconds"],
-        lock_seconds=options["pool_timeout"],
-        statement_seconds=options["statement_timeout_seconds"],
-        durable=options["synchronous"] != "normal",
-        prepares=options["prepared_statements"],
-    )
+    config = config_of_settings(settings)
     dialect = PostgresDialect(
         config,
         pool_size=options["pool_size"],

@@ -27,6 +27,8 @@ KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
 MAX_TERM_LENGTH = 200
 """Maximum indexed characters of a term; the rest is cut. The size of an index entry is limited."""
+MAX_PICKED = 8
+"""Maximum terms of a query whose counts the server picks from a row."""
 MAX_COUNTED = 32_767
 """Maximum counted occurrences of a term in one text."""
 PARTS = 64
@@ -92,8 +94,16 @@ _SESSION_ROWS = """
             AND r.session_key = ANY(%(sessions)s) LIMIT %(enough)s
     ) AS found
 """
+# What is read of a row: its counts of the terms of the query, null for those that it lacks, or all
+# of its counts and terms. The former is five times as fast, but takes long for many terms.
+_OF_QUERY = """
+    ARRAY(SELECT r.counts[array_position(r.terms, wanted.term)]
+        FROM unnest(%(wanted)s::text[]) WITH ORDINALITY AS wanted (term, number)
+        ORDER BY wanted.number), NULL::text[]
+"""
+_OF_ROW = "r.counts, r.terms"
 _IN_SESSIONS = """
-    SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+    SELECT r.id, r.length, {counts} FROM text_rows r
     WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s {fits}
         AND (r.terms && %(terms)s::text[]) IS TRUE
     ORDER BY (
@@ -102,12 +112,12 @@ _IN_SESSIONS = """
     ) DESC, r.id DESC LIMIT %(limit)s
 """
 _OF_KEYS = """
-    SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+    SELECT r.id, r.length, {counts} FROM text_rows r
     WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits}
         AND (r.terms && %(terms)s::text[]) IS TRUE
 """
 _HEAVIEST = """
-    SELECT r.id, r.length, r.counts, r.terms FROM (
+    SELECT r.id, r.length, {counts} FROM (
         SELECT held.id, sum(w.weight) AS weight
         FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term, weight)
         CROSS JOIN LATERAL (SELECT r.id FROM text_rows r
@@ -116,18 +126,19 @@ _HEAVIEST = """
     ) AS best JOIN text_rows r ON r.id = best.id
 """
 _TWO_COMMON = """
-    SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+    SELECT r.id, r.length, {counts} FROM text_rows r
     WHERE r.terms @> ARRAY[%(first)s] AND r.terms && %(others)s::text[] {fits} LIMIT %(limit)s
 """
 _EACH_COMMON = """
     SELECT held.* FROM unnest(%(terms)s::text[]) AS w (term) CROSS JOIN LATERAL (
-        SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+        SELECT r.id, r.length, {counts} FROM text_rows r
             WHERE r.terms @> ARRAY[w.term] {fits} LIMIT %(limit)s
     ) AS held
 """
 
-Row = tuple[int, int, list[int], list[str]]
-"""Id, length, number of occurrences of each term, and the terms."""
+Row = tuple[int, int, list[int | None], list[str] | None]
+"""Id, length, and the number of occurrences of each term; the terms, or None for those of the
+query."""
 
 
 def kind_code(kind: str) -> int:
@@ -257,14 +268,10 @@ class PostgresTextIndex:
         if ids is None:
             rows = self._rows(driver, workspace_parameters, search_terms, k, index_filter)
         else:
-            fits, filter_values = fitting(index_filter)
-            filter_values |= {
-                "ids": [key * 4 + code for key in ids],
-                "terms": [term.term for term in search_terms],
-            }
-            rows = driver.execute(
-                _OF_KEYS.format(fits=fits), {**workspace_parameters, **filter_values}
-            ).fetchall()
+            stored_keys = [key * 4 + code for key in ids]
+            rows = _rows_of_keys(
+                driver, workspace_parameters, stored_keys, search_terms, index_filter
+            )
         return TextMatches(
             documents, mean_length, frequencies, _best(rows, search_terms, prefixed, k)
         )
@@ -280,6 +287,8 @@ class PostgresTextIndex:
         """Rows with the rarest terms: the best `k` if the postings of all terms were read, else
         more."""
         fits, filter_values = fitting(index_filter)
+        parts = {"fits": fits, "counts": _counts(search_terms)}
+        filter_values["wanted"] = [term.term for term in search_terms]
         all_terms: dict[str, Any] = {
             "terms": [term.term for term in search_terms],
             "weights": [term.weight for term in search_terms],
@@ -288,7 +297,7 @@ class PostgresTextIndex:
             driver, workspace_parameters, filter_values["sessions"], search_terms
         ):
             return driver.execute(
-                _IN_SESSIONS.format(fits=fits),
+                _IN_SESSIONS.format(**parts),
                 {**workspace_parameters, **filter_values, **all_terms, "limit": k},
             ).fetchall()
         affordable_count = sum(
@@ -312,18 +321,36 @@ class PostgresTextIndex:
             )
 
         if affordable_count:
-            read(_HEAVIEST.format(fits=fits), limit, **rare_terms)
+            read(_HEAVIEST.format(**parts), limit, **rare_terms)
         if len(rows) < k and len(common_terms) > 1:
             # First the rows with the rarest of the common terms and another common term.
             read(
-                _TWO_COMMON.format(fits=fits),
+                _TWO_COMMON.format(**parts),
                 max(limit, self._budget // 10),
                 first=common_terms[0],
                 others=common_terms[1:],
             )
         if len(rows) < k and common_terms:
-            read(_EACH_COMMON.format(fits=fits), k, terms=common_terms)
+            read(_EACH_COMMON.format(**parts), k, terms=common_terms)
         return list(rows.values())
+
+
+def _rows_of_keys(
+    driver: Driver,
+    workspace_parameters: dict[str, int],
+    ids: Sequence[int],
+    search_terms: Sequence[_SearchTerm],
+    index_filter: IndexFilter,
+) -> list[Row]:
+    fits, filter_values = fitting(index_filter)
+    terms = [term.term for term in search_terms]
+    values = {**workspace_parameters, **filter_values, "ids": ids, "terms": terms, "wanted": terms}
+    sql = _OF_KEYS.format(fits=fits, counts=_counts(search_terms))
+    return driver.execute(sql, values).fetchall()
+
+
+def _counts(search_terms: Sequence[_SearchTerm]) -> str:
+    return _OF_QUERY if len(search_terms) <= MAX_PICKED else _OF_ROW
 
 
 def _have_few_rows(
@@ -380,23 +407,19 @@ def _best(
     terms_of_prefixed: dict[str, list[str]] = {}
     for term, search_term in prefixed.items():
         terms_of_prefixed.setdefault(search_term, []).append(term)
-    ranked: list[tuple[int, int, TextHit]] = []
+    ranked: list[tuple[int, int, int, dict[str, int]]] = []
+    stored_terms = list(weights)
     for id, length, counts, terms in rows:
-        term_counts = {
-            term: count for term, count in zip(terms, counts, strict=True) if term in weights
-        }
-        hit = TextHit(
-            id // 4,
-            {
-                original: count
-                for term, count in term_counts.items()
-                for original in terms_of_prefixed[term]
-            },
-            length,
-        )
-        ranked.append((sum(weights[term] for term in term_counts), id, hit))
-    ranked.sort(key=lambda entry: entry[:2], reverse=True)
-    return [hit for _, _, hit in ranked[:k]]
+        weight = 0
+        term_counts: dict[str, int] = {}
+        for term, count in zip(stored_terms if terms is None else terms, counts, strict=True):
+            if count is not None and term in weights:
+                weight += weights[term]
+                for original in terms_of_prefixed[term]:
+                    term_counts[original] = count
+        ranked.append((weight, id, length, term_counts))
+    ranked.sort(reverse=True)  # by weight, then by id, which is unique
+    return [TextHit(id // 4, term_counts, length) for _, id, length, term_counts in ranked[:k]]
 
 
 def _remove(driver: Driver, ids: list[int]) -> int:

@@ -19,7 +19,9 @@ from memservice.domain.records import Space
 from memservice_postgres.connections import ConnectionConfig, Driver, execute_directly
 
 LARGE = 20_000
-"""Minimum number of vectors in a space with an index."""
+"""Minimum number of vectors in a space with an index; of large vectors fewer (`scaled`)."""
+SMALL_DIMENSION = 384
+"""Up to this dimension, comparing a vector costs about as much as reading its row."""
 LOOK_AGAIN_SECONDS = 60.0
 """How long a process caches whether a space has an index."""
 MAX_FULL, MAX_HALF = 2_000, 4_000
@@ -42,6 +44,12 @@ _ROWS = "SELECT count(*) FROM vectors WHERE space_key = %s"
 _ANY = "SELECT EXISTS (SELECT 1 FROM vectors WHERE space_key = %s)"
 _LOCK = 0x6D656D7376656374
 """The number of the advisory lock for building and dropping indexes, one at a time."""
+
+
+def scaled(rows: int, space: Space) -> int:
+    """The number of vectors of the space that are compared in the time of as many `rows` of
+    `SMALL_DIMENSION`."""
+    return rows * SMALL_DIMENSION // max(SMALL_DIMENSION, space.dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ class SpaceIndexes:
     def build_if_large(self, space: Space) -> None:
         """Build the space's index if the space is large and has none, and drop indexes of deleted
         spaces. May take minutes."""
-        possible_index = self._possible_index(space)
+        possible_index, large = self._possible_index(space), scaled(self._large, space)
         settings = {
             "statement_timeout": "0",
             "lock_timeout": "0",
@@ -125,7 +133,7 @@ class SpaceIndexes:
             space_index, broken = _find(driver, space)
             for name in broken:
                 driver.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
-            if space_index is None and possible_index is not None and rows >= self._large:
+            if space_index is None and possible_index is not None and rows >= large:
                 started_at = time.monotonic()
                 self._build(driver, possible_index, rows)
                 self._log.info(

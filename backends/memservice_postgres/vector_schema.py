@@ -56,6 +56,14 @@ def exists(driver: Driver) -> bool:
 def ensure(driver: Driver, location: str) -> None:
     """Create missing objects, in the connection's transaction. Raises `ConfigurationError` with
     instructions if pgvector is not available."""
+    ensure_extension(driver, location)
+    for statement in _STATEMENTS:
+        driver.execute(statement)
+
+
+def ensure_extension(driver: Driver, location: str) -> None:
+    """Create pgvector if it is missing, in the connection's transaction. Raises as `ensure`
+    does."""
     version = _one(driver, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     if version is None:
         version = _one(
@@ -105,8 +113,6 @@ def ensure(driver: Driver, location: str) -> None:
             "then run there: ALTER EXTENSION vector UPDATE; and: memservice db upgrade. "
             f"{_ALTERNATIVE}"
         )
-    for statement in _STATEMENTS:
-        driver.execute(statement)
 
 
 def _one(driver: Driver, sql: str) -> str | None:

@@ -19,7 +19,7 @@ from memservice.spi.vectors import VectorHit, VectorRow
 from memservice_postgres.connections import Driver, execute_directly
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.reals import FloatArray, vector_of
-from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
+from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXACT = 10_000
 """Up to this many vectors that match a filter are compared one by one, even in a space with an
-index."""
+index; of large vectors fewer (`scaled`)."""
 MIN_EF_SEARCH = 200
 """Minimum candidates of a search in an index, for better recall at the cost of a few milliseconds
 (benchmarks/vectors.py)."""
@@ -58,11 +58,13 @@ _FITTING = (
     "SELECT count(*) FROM (SELECT 1 FROM vectors r WHERE r.space_key = %(space)s {fits} LIMIT "
     "%(limit)s) AS found"
 )
+# The query's vector is a subquery, so that a cached plan converts it once. Converting it for each
+# row takes longer than comparing it.
 _NEAREST = """
-    SELECT r.row_key, -(r.vector <#> query.vector)
-        FROM vectors r, (SELECT %(query_vector)s::real[]::vector AS vector) AS query
-    WHERE r.space_key = %(space)s {fits} ORDER BY r.vector <#> query.vector, r.row_key
-        LIMIT %(limit)s
+    SELECT near.row_key, -near.distance FROM (
+        SELECT r.row_key, r.vector <#> (SELECT %(query_vector)s::real[]::vector) AS distance
+        FROM vectors r WHERE r.space_key = %(space)s {fits} OFFSET 0
+    ) AS near ORDER BY near.distance, near.row_key LIMIT %(limit)s
 """
 # The index may compare 16-bit numbers, so its candidates are compared again exactly.
 _NEAREST_BY_INDEX = """
@@ -173,7 +175,8 @@ class PostgresVectorIndex:
         }
         index = self.indexes.of(driver, space) if ids is None else None
         if index is not None and (
-            index_filter == EVERYTHING or self._exceeds_exact(driver, fits, arguments)
+            index_filter == EVERYTHING
+            or self._exceeds(scaled(self._exact, space), driver, fits, arguments)
         ):
             hits = _by_index(driver, index, fits, arguments)
             if len(hits) == k:
@@ -182,13 +185,11 @@ class PostgresVectorIndex:
             driver.execute(_NEAREST.format(fits=fits).encode(), arguments, binary=True).fetchall()
         )
 
-    def _exceeds_exact(self, driver: Driver, fits: str, arguments: dict[str, Any]) -> bool:
-        """Whether more rows match than are quickly compared one by one."""
+    def _exceeds(self, rows: int, driver: Driver, fits: str, arguments: dict[str, Any]) -> bool:
+        """Whether more rows match."""
         sql = _FITTING.format(fits=fits).encode()
-        return bool(
-            driver.execute(sql, {**arguments, "limit": self._exact + 1}).fetchall()[0][0]
-            > self._exact
-        )
+        (found,) = driver.execute(sql, {**arguments, "limit": rows + 1}).fetchall()[0]
+        return bool(found > rows)
 
 
 def _by_index(

@@ -71,6 +71,10 @@ class SqlDialect(ABC):
         transaction reads one snapshot."""
 
     @abstractmethod
+    def statements(self, connection: sa.Connection) -> AbstractContextManager[None]:
+        """Reading statements, each in a transaction of its own if that is cheaper."""
+
+    @abstractmethod
     def migration(self, connection: sa.Connection) -> AbstractContextManager[None]:
         """A writing transaction that may create tables. Waits while another process migrates."""
 
@@ -143,6 +147,11 @@ class SqlDialect(ABC):
     def create_indexes(self, connection: sa.Connection) -> None:
         """Create the tables and indexes that only this database has (full text, vectors), in the
         first migration."""
+
+    @abstractmethod
+    def copy_metadata(self, connection: sa.Connection) -> None:
+        """In migration 0009: store the metadata of messages a second time, in a form whose
+        conditions are fast to test, if the database has one."""
 
     @abstractmethod
     def close(self) -> None:

@@ -24,6 +24,7 @@ def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") ->
     config = Config()
     # Creates the objects that only one database has: the migrations themselves name no database.
     config.attributes["create_indexes"] = dialect.create_indexes
+    config.attributes["copy_metadata"] = dialect.copy_metadata
     with EnvironmentContext(
         config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)
     ) as environment:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +16,8 @@ from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import (
     ACTIVE,
     DELETING,
+    ERASED_PREFIX,
+    FAILED,
     NEVER,
     PEER,
     PENDING,
@@ -24,6 +27,7 @@ from memservice.domain.records import (
     Conclusion,
     ConsoleMember,
     Lease,
+    Message,
     Peer,
     Session,
     Task,
@@ -37,8 +41,23 @@ from memservice_sql.rows import SqlRows, ordering, window, window_values
 from memservice_sql.statements import Slots
 from memservice_sql.types import KEY
 
-_PENDING = t.tasks.c.state == sa.literal_column(f"'{PENDING}'")
+_PENDING, _FAILED = (
+    t.tasks.c.state == sa.literal_column(f"'{state}'") for state in (PENDING, FAILED)
+)
 """Written like the condition of the partial indexes."""
+
+
+_AFTER_ERASED = ERASED_PREFIX[:-1] + chr(ord(ERASED_PREFIX[-1]) + 1)
+"""The first text after all that begin with the prefix."""
+
+
+def _has_erased_peers() -> sa.ColumnElement[bool]:
+    """Whether a peer of the workspace is being erased: by its slug, which has an index."""
+    peers = t.peers.alias("erased")
+    first: sa.ColumnElement[str] = sa.literal_column(f"'{ERASED_PREFIX}'")
+    last: sa.ColumnElement[str] = sa.literal_column(f"'{_AFTER_ERASED}'")
+    of_workspace = peers.c.workspace_key == t.workspaces.c.key
+    return sa.exists().where(of_workspace, peers.c.slug >= first, peers.c.slug < last)
 
 
 class SqlWorkspaces(base.Workspaces):
@@ -61,7 +80,7 @@ class SqlWorkspaces(base.Workspaces):
                     joined = joined.outerjoin(table, same_workspace)  # type: ignore[assignment]
             same_slug = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
             return (
-                sa.select(*columns)
+                sa.select(*columns, _has_erased_peers())
                 .select_from(joined)
                 .where(same_slug, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
             )
@@ -81,7 +100,8 @@ class SqlWorkspaces(base.Workspaces):
             else:
                 records.append(mapping.one(row[start : start + mapping.width]))
             start += mapping.width if name_given is not None else 0
-        return base.Located(*records)
+        workspace, session, peer = records
+        return base.Located(workspace, session, peer, bool(row[start]))
 
     def last_messages(self, keys: Sequence[int]) -> dict[int, datetime]:
         if not keys:
@@ -316,21 +336,47 @@ class SqlMessages(base.Messages):
     def __init__(self, rows: SqlRows) -> None:
         super().__init__(rows)
 
-    def positions(self, keys: Sequence[int]) -> list[base.Position]:
+    def page_and_total(
+        self, session_key: int, condition: Condition, reverse: bool, limit: int, offset: int
+    ) -> tuple[list[Message], int]:
+        # One pass tests the condition and counts; only the rows of the page are read whole.
+        values: list[Any] = []
+        matching = all_of(equals(session_key=session_key), condition)
+        shape_ = self.rows.shape(Message, matching, values)
+        order = ordering(t.messages, (Order("seq", reverse),))
+
+        def write(slots: Slots) -> sa.Executable:
+            tested = sa.select(t.messages.c.key, sa.func.count().over().label("total")).where(
+                self.rows.condition(Message, shape_, slots)
+            )
+            listed = window(tested.order_by(*order), slots, limit, offset).subquery()
+            joined = listed.join(t.messages, t.messages.c.key == listed.c.key)
+            columns = self.rows.mapping(Message).columns
+            return sa.select(*columns, listed.c.total).select_from(joined).order_by(*order)
+
+        rows = self.rows.run(
+            ("page and total", shape_, reverse, offset > 0),
+            write,
+            [*values, *window_values(limit, offset)],
+        ).fetchall()
+        if not rows:
+            return [], self.count(session_key, condition) if offset else 0
+        return self.rows.mapping(Message).records([row[:-1] for row in rows]), int(rows[0][-1])
+
+    def positions(self, keys: Sequence[int], *, times: bool = True) -> list[base.Position]:
+        if not keys:
+            return []
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            return sa.select(*_POSITION).where(dialect.one_of(t.messages.c.key, slots))
+            return sa.select(*_position(times)).where(dialect.one_of(t.messages.c.key, slots))
 
-        return (
-            self._positions(
-                self.rows.run(("positions",), write, [dialect.list_value(keys)]).fetchall()
-            )
-            if keys
-            else []
-        )
+        rows = self.rows.run(("positions", times), write, [dialect.list_value(keys)]).fetchall()
+        return self._positions(rows, times)
 
-    def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[base.Position]:
+    def around(
+        self, positions: Sequence[tuple[int, int]], distance: int, *, times: bool = True
+    ) -> list[base.Position]:
         ranges = _ranges(positions, distance)
         if not ranges:
             return []
@@ -341,11 +387,11 @@ class SqlMessages(base.Messages):
             in_range = (t.messages.c.session_key == ranges_table.c.v0) & t.messages.c.seq.between(
                 ranges_table.c.v1, ranges_table.c.v2
             )
-            return sa.select(*_POSITION).select_from(ranges_table.join(t.messages, in_range))
+            joined = ranges_table.join(t.messages, in_range)
+            return sa.select(*_position(times)).select_from(joined)
 
-        return self._positions(
-            self.rows.run(("around",), write, [dialect.list_value(ranges)]).fetchall()
-        )
+        rows = self.rows.run(("around", times), write, [dialect.list_value(ranges)]).fetchall()
+        return self._positions(rows, times)
 
     def per_day(self, after: int, through: int) -> dict[str, int]:
         dialect = self.rows.store.dialect
@@ -428,7 +474,9 @@ class SqlMessages(base.Messages):
         self.rows.run(("renumber",), move, [seq, tokens, session_key, after, *window_])
         self.rows.run(("settle",), settle, [session_key])
 
-    def _positions(self, rows: Sequence[Sequence[Any]]) -> list[base.Position]:
+    def _positions(self, rows: Sequence[Sequence[Any]], times: bool) -> list[base.Position]:
+        if not times:
+            return list(map(_as_position, rows))
         read_time = self.rows.store.read_time
         return [
             base.Position(key, session, author, seq, tokens, read_time(at))
@@ -444,10 +492,14 @@ def _after(slots: Slots, limit: int) -> sa.Select[Any]:
     return window(query.order_by(t.messages.c.seq), slots, limit, 0)
 
 
-_POSITION = tuple(
-    t.messages.c[name]
-    for name in ("key", "session_key", "author_key", "seq", "tokens", "created_at")
-)
+_as_position = partial(tuple.__new__, base.Position)
+"""Half of the time of `Position._make`."""
+
+
+def _position(times: bool) -> list[sa.ColumnElement[Any]]:
+    names = ("key", "session_key", "author_key", "seq", "tokens")
+    last = t.messages.c.created_at if times else sa.literal_column("NULL")
+    return [*(t.messages.c[name] for name in names), last]
 
 
 def _ranges(positions: Sequence[tuple[int, int]], distance: int) -> list[tuple[int, int, int]]:
@@ -604,3 +656,62 @@ class SqlTasks(base.Tasks):
             base.QueueCount(session, state, bool(working), number)
             for session, state, working, number in rows
         ]
+
+    def backlog(self, now: datetime, limit: int) -> list[base.KindCount]:
+        tasks = t.tasks.c
+        time = tasks.not_before.type
+        since = sa.case(
+            (tasks.not_before > tasks.created_at, tasks.not_before), else_=tasks.created_at
+        ).label("since")
+
+        def write(slots: Slots) -> sa.Executable:
+            due = sa.case((tasks.not_before <= slots.take(time), 1), else_=0).label("due")
+            leased = sa.exists().where(
+                t.leases.c.unit == tasks.unit,
+                t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type),
+            )
+            working = sa.case((leased, 1), else_=0).label("working")
+            pending = window(
+                sa.select(tasks.kind, tasks.state, due, working, since)
+                .where(_PENDING)
+                .order_by(tasks.not_before, tasks.key),
+                slots,
+                limit,
+                0,
+            ).subquery()
+            return _counted(pending)
+
+        def write_failed(slots: Slots) -> sa.Executable:
+            nothing: sa.ColumnClause[int] = sa.literal_column("0")
+            failed = window(
+                sa.select(
+                    tasks.kind,
+                    tasks.state,
+                    nothing.label("due"),
+                    nothing.label("working"),
+                    since,
+                )
+                .where(_FAILED)
+                .order_by(tasks.finished_at),
+                slots,
+                limit,
+                0,
+            ).subquery()
+            return _counted(failed)
+
+        rows = [
+            *self.rows.run(("backlog",), write, [now, now, limit]).fetchall(),
+            *self.rows.run(("failed by kind",), write_failed, [limit]).fetchall(),
+        ]
+        return [
+            base.KindCount(
+                kind, state, bool(due), bool(working), number, self.rows.store.read_time(oldest)
+            )
+            for kind, state, due, working, number, oldest in rows
+        ]
+
+
+def _counted(tasks: sa.Subquery) -> sa.Select[Any]:
+    """Number and oldest time by kind, state and the two flags."""
+    flags = (tasks.c.kind, tasks.c.state, tasks.c.due, tasks.c.working)
+    return sa.select(*flags, sa.func.count(), sa.func.min(tasks.c.since)).group_by(*flags)

@@ -83,6 +83,16 @@ class SqlStorage(BaseStorage):
 
             yield SqlTransaction(rows, pause)
 
+    @contextmanager
+    def read_committed(self) -> Iterator[Transaction]:
+        with (
+            self._noticing(),
+            self.translated(),
+            self.engine.connect() as connection,
+            self._dialect.statements(connection),
+        ):
+            yield SqlTransaction(SqlRows(self._store, connection, read_only=True))
+
     def _reading(self, stack: ExitStack) -> sa.Connection:
         """A connection in a read-only transaction; `stack` closes both."""
         connection = stack.enter_context(self.engine.connect())

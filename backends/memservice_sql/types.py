@@ -36,7 +36,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         if dialect.name == "sqlite":
             return from_text(value)
-        return None if value is None else value.astimezone(UTC)
+        return _from_zone(value)
 
     def process_literal_param(self, value: datetime | None, dialect: Dialect) -> str:
         return f"'{self.process_bind_param(value, dialect)}'"
@@ -47,7 +47,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     def result_processor(
         self, dialect: Dialect, coltype: object
     ) -> Callable[[Any], datetime | None] | None:
-        return from_text if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+        return from_text if dialect.name == "sqlite" else _from_zone
 
 
 def _utc(value: datetime) -> datetime:
@@ -65,6 +65,10 @@ def to_text(value: datetime | None) -> str | None:
 
 def from_text(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
+
+
+def _from_zone(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)
 
 
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

@@ -11,6 +11,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.providers import Context, Settings, StorageProvider
 
 if TYPE_CHECKING:
+    from memservice.spi.backups import Backups
     from memservice.spi.storage import Storage
 
 
@@ -18,6 +19,13 @@ def _open(settings: Settings, context: Context) -> Storage:
     from memservice_sqlite.storage import open_storage
 
     return open_storage(settings)
+
+
+def _backups(settings: Settings, context: Context) -> Backups:
+    from memservice_sqlite.backups import SqliteBackups
+    from memservice_sqlite.storage import config_of
+
+    return SqliteBackups(config_of(settings))
 
 
 @hookimpl
@@ -32,4 +40,5 @@ def memservice_storages() -> Iterable[StorageProvider]:
         open=_open,
         settings=SqliteSettings,
         capabilities=frozenset({Capability.SHARED}),
+        backups=_backups,
     )

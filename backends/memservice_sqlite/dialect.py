@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pwd
 import re
 import sqlite3
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -113,6 +115,15 @@ class SqliteDialect(SqlDialect):
                 driver.execute("ROLLBACK")
 
     @contextmanager
+    def statements(self, connection: sa.Connection) -> Iterator[None]:
+        clock = _driver(connection).clock
+        clock.limit(self._config.statement_seconds)
+        try:
+            yield
+        finally:
+            clock.limit(None)
+
+    @contextmanager
     def migration(self, connection: sa.Connection) -> Iterator[None]:
         driver = _driver(connection)
         driver.execute(f"PRAGMA busy_timeout={MIGRATION_SECONDS * 1_000}")
@@ -144,11 +155,9 @@ class SqliteDialect(SqlDialect):
             path if path.exists() else path.parent
         ):
             meaning = "is on a read-only file system: it can be read and exported, but not served"
-        return (
-            None
-            if meaning is None
-            else Unavailable(f"the database {self._config.path} {meaning} ({error})")
-        )
+        elif code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            meaning = f"{meaning}, {_rights_needed(path)}"
+        return None if meaning is None else Unavailable(f"the database {path} {meaning} ({error})")
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
         match = _UNIQUE.fullmatch(str(error)) if isinstance(error, sqlite3.IntegrityError) else None
@@ -192,7 +201,7 @@ class SqliteDialect(SqlDialect):
         )
 
     def list_value(self, values: Sequence[Any]) -> str:
-        return json_text.encode([_plain(value) for value in values])
+        return _encode_list(values)
 
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
@@ -255,25 +264,41 @@ class SqliteDialect(SqlDialect):
                     driver.execute("ROLLBACK")
         return errors
 
-    def reclaim(self, connection: sa.Connection, *, thorough: bool) -> bool:
+    def reclaim(self, connection: sa.Connection, *, thorough: bool, erasure: bool) -> bool:
         from memservice_sqlite import reclaiming
 
         self._config.require()
         with self.writer_turn():
-            return reclaiming.step(_driver(connection), thorough=thorough)
+            return reclaiming.step(_driver(connection), thorough=thorough, erasure=erasure)
+
+    def copy_metadata(self, connection: sa.Connection) -> None:
+        """There is no faster form: the column itself is tested."""
 
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return to_text(value) if isinstance(value, datetime) else value
+_encode_list = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=to_text
+).encode
+"""Encodes lists of values and of rows; times as `to_text` does."""
 
 
 def _driver(connection: sa.Connection) -> TimedConnection:
     driver = connection.connection.driver_connection
     assert isinstance(driver, TimedConnection)
     return driver
+
+
+def _rights_needed(path: Path) -> str:
+    """What the user of this process needs, for a file that cannot be opened or written to."""
+    uid = os.getuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:  # a container may run as a user without a name
+        user = f"number {uid}"
+    return (
+        f"the user {user} must be able to write to it and to its directory {path.parent}: SQLite "
+        "creates files there"
+    )

@@ -31,12 +31,13 @@ _COMMAND = "INSERT INTO text_index (text_index, rank) VALUES (?, ?)"
 _END = "UPDATE text_statistics SET length = 0 WHERE workspace_key = ? AND kind = ?"
 
 
-def step(driver: sqlite3.Connection, *, thorough: bool) -> bool:
+def step(driver: sqlite3.Connection, *, thorough: bool, erasure: bool = False) -> bool:
     """One short transaction, or all work if `thorough`. True if there is more to do.
 
     The mark is (texts removed since the current round began, texts removed before it). A round
     merges all blocks that existed at its beginning into one, without the removed words, and ends
-    when the log is truncated.
+    when the log is truncated. `erasure`: the log may have erased rows without a text in the index,
+    so it is truncated in any case.
     """
     removed, merging = driver.execute(_MARK, REMOVED).fetchone() or (0, 0)
     if removed or merging:
@@ -49,10 +50,12 @@ def step(driver: sqlite3.Connection, *, thorough: bool) -> bool:
         driver.execute("VACUUM")
     elif _shrink(driver):
         return True
-    if not (merging or thorough):
+    if not (merging or thorough or erasure):
         return False
     if not _cut_log(driver):
         return not thorough
+    if not merging and not thorough:
+        return False
     driver.execute(_END, REMOVED)
     return bool((driver.execute(_MARK, REMOVED).fetchone() or (0, 0))[0])
 

@@ -76,9 +76,9 @@ class SqliteStorage(SqlStorage):
             with self.read() as tx:
                 vectors.sweep(tx)
 
-    def reclaim(self, *, thorough: bool = False) -> bool:
+    def reclaim(self, *, thorough: bool = False, erasure: bool = False) -> bool:
         with self._noticing(), self.translated(), self.engine.connect() as connection:
-            return self._sqlite_dialect.reclaim(connection, thorough=thorough)
+            return self._sqlite_dialect.reclaim(connection, thorough=thorough, erasure=erasure)
 
     def changed_elsewhere(self) -> bool:
         with self.translated():
@@ -129,15 +129,20 @@ def file_of(uri: str) -> Path:
     return path
 
 
+def config_of(settings: Settings) -> ConnectionConfig:
+    """`settings` as `SqliteSettings` loads them."""
+    return ConnectionConfig(
+        file_of(settings["uri"]),
+        settings["pool_timeout"],
+        settings["synchronous"],
+        settings["statement_timeout_seconds"],
+    )
+
+
 def open_storage(settings: Settings) -> SqliteStorage:
     """`settings` as `SqliteSettings` loads them."""
     options: dict[str, Any] = dict(settings)
-    config = ConnectionConfig(
-        file_of(options["uri"]),
-        options["pool_timeout"],
-        options["synchronous"],
-        options["statement_timeout_seconds"],
-    )
+    config = config_of(settings)
     pooled = options["pool_class"] != "null"
     return SqliteStorage(
         config,

@@ -17,7 +17,7 @@ from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
 from memservice_postgres.connections import config_of
 from memservice_postgres.storage import PostgresStorage
-from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes
+from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 from memservice_postgres.vectors import PostgresVectorIndex
 from support.stores.postgres_server import connect, drop_database
 from support.stores.postgres_store import empty, migrated, new_store
@@ -198,6 +198,11 @@ def test_memory_for_building_follows_the_vectors_up_to_the_limit() -> None:
     assert full.megabytes(1_000_000) == 2_337
     assert half.megabytes(1_000_000) == 1_569
     assert full.megabytes(20_000) == 47
+
+
+@pytest.mark.parametrize(("dimension", "rows"), [(3, 20_000), (384, 20_000), (1_536, 5_000)])
+def test_of_large_vectors_fewer_are_compared_one_by_one(dimension: int, rows: int) -> None:
+    assert scaled(20_000, space(dimension, dimension=dimension)) == rows
 
 
 def test_an_unfinished_index_is_rebuilt_and_one_without_rows_dropped(

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg.pq import TransactionStatus
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import All, Compare, Contains, Equal, equals
@@ -119,6 +120,20 @@ def sized(
         )
 
 
+def test_a_read_of_what_is_committed_begins_no_transaction(sized: tuple[Sized, ...]) -> None:
+    storage = sized[0].storage
+    for read, expected in ((storage.read, True), (storage.read_committed, False)):
+        with read() as tx:
+            assert tx.workspaces.locate("w").workspace is not None
+            connection = tx.rows.connection.connection.driver_connection  # type: ignore[attr-defined]
+            open_transaction = (
+                connection.info.transaction_status != TransactionStatus.IDLE
+                if isinstance(connection, psycopg.Connection)
+                else connection.in_transaction
+            )
+            assert open_transaction == expected
+
+
 READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "locate": lambda tx, s: tx.workspaces.locate("w", "talk", "bob"),
     "message": lambda tx, s: tx.messages.by_uid(s.dataset.session.key, s.said[-1].uid),
@@ -127,6 +142,9 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "page": lambda tx, s: tx.messages.page(s.dataset.session.key, limit=5),
     "filtered page": lambda tx, s: tx.messages.page(
         s.dataset.session.key, Contains("metadata", {"n": 3}), limit=5
+    ),
+    "filtered page and total": lambda tx, s: tx.messages.page_and_total(
+        s.dataset.session.key, Contains("metadata", {"n": 3}), False, 5, 0
     ),
     "count": lambda tx, s: tx.messages.count(s.dataset.session.key, Equal("author", "bob")),
     "cut-off": lambda tx, s: tx.messages.seq_reaching(s.dataset.session.key, 50),
@@ -184,6 +202,7 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "next due": lambda tx, s: tx.tasks.next_due(),
     "pending": lambda tx, s: tx.tasks.pending("unit 1", 5),
     "queue": lambda tx, s: tx.tasks.counts(s.dataset.workspace.key, ("derive",), NOW),
+    "backlog": lambda tx, s: tx.tasks.backlog(NOW, 5),
     "task": lambda tx, s: tx.tasks.by_uid(s.dataset.uid(3003)),
 }
 
@@ -291,7 +310,8 @@ def scans(step: str) -> bool:
     """Does a step of a plan read a large table, or a whole index of one? An index of few rows says
     so in its name."""
     whole = re.match(rf"(SCAN|Seq Scan on) ({'|'.join(LARGE)})\b", step)
-    return whole is not None and "_pending_" not in step and "_deleted_" not in step
+    few = ("_pending_", "_failed_", "_deleted_")
+    return whole is not None and not any(name in step for name in few)
 
 
 def plan_of_sqlite(driver: Any, sql: str) -> Iterator[str]:

@@ -88,6 +88,18 @@ def reclaim(storage: SqliteStorage) -> int:
     return steps
 
 
+def test_the_log_is_emptied_after_an_erasure_without_texts(
+    storage: SqliteStorage, path: Path
+) -> None:
+    for value in (MARKER, "other"):
+        storage.write(lambda tx, value=value: tx.facts.set("name", value))  # type: ignore[misc]
+    assert written(path, MARKER) > 0, "else there is nothing to look for"
+    assert not storage.reclaim()
+    assert written(path, MARKER) > 0
+    assert not storage.reclaim(erasure=True)
+    assert written(path, MARKER) == 0
+
+
 @pytest.mark.parametrize("others", [False, True], ids=["nothing else", "beside others"])
 @pytest.mark.parametrize("thorough", [False, True])
 def test_erased_words_are_nowhere_in_the_file(

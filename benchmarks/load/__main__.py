@@ -1,0 +1,114 @@
+"""Load over HTTP: `python -m benchmarks.load run --db URI` or `--url URL`, and `compare A B`.
+
+With `--db`, a server is started on that store, which is empty or was seeded by an earlier run. With
+`--url`, a running server of this API is used, whatever its implementation; `--server` and
+`--database` name the processes whose CPU is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.load import report, servers, summary
+from benchmarks.load.data import Size, seed
+from benchmarks.load.measuring import Plan, Run, Target, machine, measure, memory
+from benchmarks.load.scenarios import Scenario, scenarios
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.load",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="measure")
+    where = run.add_mutually_exclusive_group(required=True)
+    where.add_argument("--db", help="URI of a store")
+    where.add_argument("--url", help="URL of a running server")
+    run.add_argument("--token", help="key, if the server requires one")
+    run.add_argument("--server", type=int, help="process id of the server (with --url)")
+    run.add_argument("--database", type=int, help="process id of the database's server")
+    run.add_argument("--workers", type=int, default=2, help="processes of the started server")
+    run.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
+    size = Size()
+    run.add_argument("--medium", type=int, default=size.medium, help="messages of one workspace")
+    run.add_argument("--large", type=int, default=size.large, help="messages of another workspace")
+    run.add_argument("--conclusions", type=int, default=size.conclusions)
+    plan = Plan()
+    run.add_argument("--connections", default=",".join(map(str, plan.connections)))
+    run.add_argument("--seconds", type=float, default=plan.seconds, help="of each cell and round")
+    run.add_argument("--rounds", type=int, default=plan.rounds)
+    run.add_argument("--scenarios", help="comma-separated names; all by default")
+    run.add_argument("--save", type=Path, help="write the figures as JSON")
+    run.add_argument("--chart", type=Path, help="write a chart as SVG")
+    compare = commands.add_parser("compare", help="compare two saved runs")
+    compare.add_argument("before", type=Path)
+    compare.add_argument("after", type=Path)
+    return parser.parse_args(given)
+
+
+def chosen(all_scenarios: Sequence[Scenario], names: str | None) -> list[Scenario]:
+    """The scenarios with these comma-separated names. Raises SystemExit for an unknown name."""
+    wanted = names.split(",") if names else [scenario.name for scenario in all_scenarios]
+    known = {scenario.name: scenario for scenario in all_scenarios}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise SystemExit(f"unknown scenarios: {', '.join(unknown)}; known: {', '.join(known)}")
+    return [known[name] for name in wanted]
+
+
+def run(given: argparse.Namespace) -> Run:
+    size = Size(given.medium, given.large, given.conclusions)
+    plan = Plan([int(c) for c in given.connections.split(",")], given.seconds, given.rounds)
+    options = dict(option.split("=", 1) for option in given.option)
+    with ExitStack() as stack:
+        server = servers.Server(given.url or "", given.server)
+        database = given.database
+        if given.db:
+            server = stack.enter_context(servers.service(given.db, options, given.workers))
+            database = database or servers.postmaster(given.db)
+        target = Target(server.url, server.pid, database, given.token)
+        about = {**machine(), "start_seconds": round(server.start_seconds, 2), "options": options}
+        about["memory_at_start"] = memory(target)
+        stored = seed(server.url, size, token=given.token)
+        if given.db:
+            summary.add(given.db, options)
+        bare = stack.enter_context(servers.floor())
+        cells = measure(
+            target,
+            Target(bare.url, bare.pid),
+            chosen(scenarios(stored), given.scenarios),
+            plan,
+            lambda line: print(line, file=sys.stderr),
+        )
+        about |= {"size": [size.medium, size.large, size.conclusions]}
+        about["memory_after"] = memory(target)
+    return Run(about, cells)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parsed = arguments(given)
+    if parsed.command == "compare":
+        before, after = (
+            Run.load(json.loads(path.read_text())) for path in (parsed.before, parsed.after)
+        )
+        print(report.comparison(before, after))
+        return
+    measured = run(parsed)
+    if parsed.save:
+        parsed.save.write_text(json.dumps(measured.dump(), indent=1) + "\n")
+    if parsed.chart:
+        connections = {cell.connections for cell in measured.cells}
+        parsed.chart.write_text(report.chart(measured, 8 if 8 in connections else max(connections)))
+    print(json.dumps(measured.about))
+    print(report.table(measured))
+
+
+if __name__ == "__main__":
+    main()

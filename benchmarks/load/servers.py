@@ -1,0 +1,125 @@
+"""The servers that are measured: started on loopback, and stopped."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from flask import Flask
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+FLOOR = ("-k", "gthread", "--workers", "2", "--threads", "8", "--log-level", "warning")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server and where its processes are. None: not on this machine, so not measured."""
+
+    url: str
+    pid: int | None
+    start_seconds: float = 0.0
+    """From the start of the process to its first answer."""
+
+
+def hello() -> Flask:
+    """The bare application whose cost is the floor."""
+    app = Flask("hello")
+
+    @app.get("/")
+    def answer() -> dict[str, str]:
+        return {"hello": "world"}
+
+    return app
+
+
+@contextmanager
+def floor() -> Iterator[Server]:
+    port = _free_port()
+    command = [sys.executable, "-m", "gunicorn", *FLOOR, "-b", f"127.0.0.1:{port}"]
+    command += ["benchmarks.load.servers:hello()"]
+    with _running(command, port, "/", {}) as server:
+        yield server
+
+
+@contextmanager
+def service(db: str, options: Mapping[str, str], workers: int) -> Iterator[Server]:
+    """`memservice serve` without background work, with these settings and no file of settings."""
+    port = _free_port()
+    command = [sys.executable, "-m", "memservice", "serve", "--no-worker", "--port", str(port)]
+    command += ["--workers", str(workers)]
+    environment = {"DB_CONNECTION_URI": db, **options}
+    with _running(command, port, "/health", environment, Path("/")) as server:
+        yield server
+
+
+@contextmanager
+def _running(
+    command: Sequence[str],
+    port: int,
+    path: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+) -> Iterator[Server]:
+    with tempfile.TemporaryFile() as log:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            command, env={**os.environ, **environment}, cwd=folder, stdout=log, stderr=log
+        )
+        url = f"http://127.0.0.1:{port}"
+        try:
+            _wait(process, url + path, log)
+            yield Server(url, process.pid, time.monotonic() - began)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        if process.poll() is not None:
+            log.seek(0)
+            said = log.read()[-2_000:].decode(errors="replace")
+            raise RuntimeError(f"the server ended with status {process.returncode}: {said}")
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def postmaster(db: str) -> int | None:
+    """The process id of the database's server; None if there is none on this machine."""
+    if not db.startswith("postgres"):
+        return None
+    import psycopg
+    from sqlalchemy.engine import make_url
+
+    uri = make_url(db).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(uri) as connection:
+        stat = Path(f"/proc/{connection.info.backend_pid}/stat")
+        return int(stat.read_text().rpartition(")")[2].split()[1]) if stat.exists() else None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
