@@ -4,11 +4,11 @@ preserved."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memservice.domain.card_rules import MAX_LINES, folded, is_good
 from memservice.domain.filters import equals
-from memservice.domain.records import EXPLICIT, LIVE, Card, Collection, Conclusion
+from memservice.domain.records import Card, Collection
 from memservice.domain.values import strip_nul
 from memservice.pipeline.handler import Outcome
 from memservice.runtime import Runtime
@@ -101,43 +101,6 @@ def write(
         {"card_lines": len(lines)} | outcome,
         {"before": before, "given": caller_lines, "after": list(lines)},
     )
-
-
-def remove_quoted(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> None:
-    """Remove the service's own lines that quote conclusions being erased with their session, unless
-    a conclusion of another session says the same. Lines in other words remain until the next
-    rebuild."""
-    by_pair: dict[tuple[int, int, str], list[Conclusion]] = {}
-    for row in erased:
-        if row.level == EXPLICIT:
-            pair = (row.collection_key, row.observer_key, row.observed)
-            by_pair.setdefault(pair, []).append(row)
-    for (collection_key, observer_key, observed), rows in by_pair.items():
-        card = tx.cards.one(observer_key, observed)
-        if card is None:
-            continue
-        quoted = {folded(row.content): row.fingerprint for row in rows}
-        own = {folded(line) for line in card.lines} - {folded(line) for line in card.given}
-        quotes = {
-            line: quoted[text]
-            for line in card.lines
-            if folded(line) in own and (text := folded(line.partition(": ")[2])) in quoted
-        }
-        same = equals(
-            collection_key=collection_key, state=LIVE, fingerprint=tuple(set(quotes.values()))
-        )
-        keys = {row.key for row in rows}
-        still_stored = {
-            row.fingerprint
-            for row in (tx.rows.page(Conclusion, same) if quotes else ())
-            if row.key not in keys and row.session_key != rows[0].session_key
-        }
-        lines = [line for line in card.lines if line not in quotes or quotes[line] in still_stored]
-        if lines == list(card.lines):
-            continue
-        tx.rows.delete(Card, equals(key=card.key))
-        if lines:
-            tx.cards.save(replace(card, key=0, lines=lines, updated_at=rt.clock()))
 
 
 def _within(chosen: Mapping[str, str], caller_lines: Mapping[str, str]) -> list[str]:

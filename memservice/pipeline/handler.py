@@ -51,6 +51,9 @@ class InputErased(Exception):
 class Failed(Exception):
     """Raised by `prepare` if the work failed and further rows must be stored with the failure."""
 
+    public_reason = ""
+    """For the log: quotes no text of users or of other servers."""
+
     def record(self, tx: Transaction, is_final: bool) -> None:
         """Store the rows, in the transaction that records the failure. `is_final`: there will be no
         further try."""

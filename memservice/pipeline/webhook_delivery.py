@@ -111,6 +111,15 @@ class NotDelivered(Failed):
     def __str__(self) -> str:
         return self.attempt.error or f"the endpoint answered {self.attempt.status}"
 
+    @property
+    def public_reason(self) -> str:  # type: ignore[override]  # computed from the attempt
+        """The status, or the class of the error: its text may quote the endpoint's answer."""
+        attempt = self.attempt
+        if attempt.status is not None:
+            return f"the endpoint {self.endpoint.uid} answered {attempt.status}"
+        error_class = (attempt.error or "").partition(":")[0]
+        return f"the endpoint {self.endpoint.uid} was not reached ({error_class})"
+
     def record(self, tx: Transaction, is_final: bool) -> None:
         present = tx.webhooks.by_key(self.endpoint.key, lock=True)
         if present is None:

@@ -7,24 +7,25 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from support.processes import boundaries
+from support.processes import boundaries, erasing
 from support.stores.postgres_server import VARIABLE, server
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 
-def ends(folder: Path, what: str, storage: str) -> Any:
-    """What `boundaries` found; it runs apart, because it forks."""
+def ends(program: ModuleType, storage: str, *arguments: object) -> Any:
+    """What this program found; it runs apart, because it forks."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     given = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
     if storage == "postgres":
         given[VARIABLE] = server().render_as_string(hide_password=False)
     done = subprocess.run(
-        [sys.executable, boundaries.__file__, str(folder), what, storage],
+        [sys.executable, str(program.__file__), *map(str, arguments)],
         env=given,
         capture_output=True,
         text=True,
@@ -37,7 +38,7 @@ def ends(folder: Path, what: str, storage: str) -> Any:
 
 @pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
 def test_a_worker_killed_at_any_commit_leaves_the_same_rows(tmp_path: Path, storage: str) -> None:
-    found = ends(tmp_path, "working", storage)
+    found = ends(boundaries, storage, tmp_path, "working", storage)
     whole = found["whole"]
     # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison
     # would tell nothing.
@@ -55,9 +56,26 @@ def test_a_worker_killed_at_any_commit_leaves_the_same_rows(tmp_path: Path, stor
 def test_a_server_killed_at_any_commit_loses_nothing_acknowledged(
     tmp_path: Path, storage: str
 ) -> None:
-    found = ends(tmp_path, "writing", storage)
+    found = ends(boundaries, storage, tmp_path, "writing", storage)
     assert found["reached"] == ["kill:before:1", "kill:before:2", "kill:after:1", "kill:after:2"]
     assert found["differing"] == {}
     assert [seq for _, seq, _, _ in found["whole"]["messages"]] == list(
         range(1, 2 * len(boundaries.FACTS) + 1)
     )
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
+def test_an_erasure_killed_in_the_middle_is_finished_by_the_next_process(
+    tmp_path: Path, storage: str
+) -> None:
+    found = ends(erasing, storage, tmp_path, storage, 4, 13)
+    whole = found.pop("")
+    assert whole["left"] == []
+    assert whole["erasures"] == [["ada", "done"]]
+    assert [content for *_, content, _ in whole["messages"]] == [
+        fact.format("goats") for fact in erasing.FACTS
+    ]
+    assert whole["conclusions"]
+    assert {observer for observer, *_ in whole["conclusions"]} == {"bot"}
+    assert len(found) == 4
+    assert {point: result for point, result in found.items() if result != whole} == {}

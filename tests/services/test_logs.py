@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from typing import Any
 
 import pytest
 
 from memservice.app import create_app
+from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import Message, Task
 from memservice.hookspecs import hookimpl
 from memservice.reasoning import choice
@@ -17,6 +19,7 @@ from memservice.spi.reasoner import DeriveRequest
 from memservice.worker import retention
 from memservice.worker.polling import Worker
 from services.conftest import OpenServices
+from support.pipeline.fakes import ScriptedReasoner
 from support.services.services import Services
 
 SECRET = "sekretwort"
@@ -53,7 +56,58 @@ def test_ordinary_work_is_logged_without_texts(
     assert ask(services, f"/search?q={SECRET}", {"query": SECRET}) == 200
     assert ask(services, "/search", {"query": f"{SECRET} \ud800"}) == 422
     Worker(services.rt).run_until_idle(30)
-    silent(logged, "path=/v3/workspaces/w/search", "representation:")
+    silent(logged, "path=/v3/workspaces/w/search", "unit=representation:")
+
+
+def work_lines(logged: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.getMessage() for record in logged.records if record.name == "memservice.pipeline"
+    ]
+
+
+def test_lines_of_work_name_resources_and_leave_out_zeros(
+    open_services: OpenServices, logged: pytest.LogCaptureFixture
+) -> None:
+    services = open_services()
+    services.say("s", ("ann", "I keep bees behind the house."))
+    Worker(services.rt).run_until_idle(30)
+    line, *_ = work_lines(logged)
+    assert re.fullmatch(
+        r"representation workspace=w session=s observed=ann done=1 lasting=1 statements=1 "
+        r"stored=1 ms=\d+ unit=representation:\d+:\d+:\d+",
+        line,
+    ), line
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (IndexUnavailable("the index is away"), r"IndexUnavailable: the index is away"),
+        (ValueError(SECRET), r"ValueError"),
+    ],
+)
+def test_the_reason_of_a_failure_is_in_its_line_if_it_quotes_nothing(
+    open_services: OpenServices,
+    logged: pytest.LogCaptureFixture,
+    error: Exception,
+    reason: str,
+) -> None:
+    reasoner = ScriptedReasoner()
+
+    def act(request: object) -> None:
+        raise error
+
+    reasoner.act = act
+    services = open_services(reasoner, REASONER="scripted", WORKER_MAX_ATTEMPTS="1")
+    services.say("s", ("ann", f"{SECRET} is my dog."))
+    Worker(services.rt).run_until_idle(30)
+    line, *_ = work_lines(logged)
+    assert re.fullmatch(
+        rf"representation workspace=w session=s observed=ann task=\S+ failed \({reason}\), "
+        r"attempt=1 unit=representation:\S+(: it has failed permanently)?",
+        line,
+    ), line
+    silent(logged)
 
 
 def test_a_failing_request_names_the_error_not_its_text(

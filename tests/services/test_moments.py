@@ -43,6 +43,7 @@ from memservice.services.retrieval.context import SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
+from support.examples import examples
 from support.services.services import ME, Clock
 from support.stores.stores import store_of
 
@@ -159,7 +160,7 @@ STEPS = st.lists(
 
 @pytest.mark.slow
 @given(steps=STEPS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 def test_reads_as_of_a_time_equal_what_was_observed_then(
     opened: Runtime, steps: list[tuple[str, int, int]]
 ) -> None:
@@ -174,7 +175,7 @@ def test_reads_as_of_a_time_equal_what_was_observed_then(
         _take(memory, step, first, second, made, deleted)
         observations.append((clock.now, memory.observe()))
         clock.advance(minutes=1)
-        observations.append((clock.now, memory.observe()))
+        observations.append((clock.now, observations[-1][1]))
     erased = {row.content for row in made if row.uid in deleted}
     for moment, before in observations:
         now = memory.observe(wire(moment))
@@ -306,7 +307,8 @@ def test_chat_answers_from_what_was_known_then(memory: Memory, whole: bool) -> N
             {row.content for row in answer.evidence.messages},
         )
 
-    assert read(None)[0] == {new.uid}
+    # The conclusion that was replaced is read too: a message with its text is not quoted as valid.
+    assert read(None)[0] == {new.uid, old.uid}
     known, said = read(wire(then))
     assert known == {old.uid}
     assert not any("Bruges" in text for text in said)
@@ -357,6 +359,31 @@ def test_a_search_considers_a_limited_number_of_superseded_conclusions(
         corrections.invalidate(memory.rt, ME, memory.id, row.uid)
     assert len(memory.observe(then).listed) == 4
     assert memory.observe(then).nearest == {rows[2].uid, rows[3].uid}, "the newest ones"
+
+
+@pytest.mark.parametrize("limit", [0, 5, 2_000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_pages_of_a_time_are_in_order(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, limit: int, reverse: bool
+) -> None:
+    """Live and superseded conclusions are read apart, up to a limit."""
+    monkeypatch.setattr(moments, "MAX_MERGED", limit)
+    rows = []
+    for n in range(9):
+        rows.append(memory.conclude(f"likes number {n}"))
+        memory.clock.advance(minutes=n % 2)
+    then = wire(memory.clock.now)
+    memory.clock.advance(minutes=1)
+    for row in rows[::3]:
+        corrections.invalidate(memory.rt, ME, memory.id, row.uid)
+    memory.conclude("likes later")
+    pages = [
+        conclusions.page(memory.rt, ME, memory.id, None, Paging(n, 4, reverse), Shown(as_of=then))
+        for n in (1, 2, 3, 4)
+    ]
+    assert [page.total for page in pages] == [9] * 4
+    listed = [row.uid for page in pages for row in page.items]
+    assert listed == [row.uid for row in (rows if reverse else rows[::-1])]
 
 
 def test_the_nearest_superseded_conclusion_comes_first(memory: Memory) -> None:

@@ -8,19 +8,19 @@ erased last, while it is locked and has no other rows.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from memservice.domain import records as r
 from memservice.domain.filters import Condition, equals
-from memservice.pipeline import card_lines
-from memservice.pipeline.deletion import messages, peers
+from memservice.pipeline.deletion import batches, checking, messages, outside_vectors, peers
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
-from memservice.services import dreams, indexing, webhooks
-from memservice.services.erasure import conclusions, receipts
+from memservice.services import indexing
+from memservice.services.erasure import conclusions, embedding, receipts, remains, searches
+from memservice.services.erasure.erased import Erased, NotErased, joined, named
 from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
@@ -82,9 +82,17 @@ ORDERS: Mapping[tuple[type[Any], type[Any]], tuple[str, ...]] = {
 """For records with possibly many rows: the order of a database index, so that no step sorts all
 remaining rows."""
 
+VECTORS, WAITING, REMOVED = "vectors", "waiting", "removed"
+"""Entry of the payload of the erasure of a session, with an index outside the storage: after its
+last row, vectors that work in progress added are removed, then its own row is erased."""
+
 Target = r.Session | r.Workspace
 RemovedRows = frozenset[tuple[type[Any], int]]
 """Rows (record and key) that were removed from the index outside the storage."""
+
+
+TASKS, RECORDS, CHECK, RECLAIM, END = "tasks", "records", "check", "reclaim", "end"
+"""Stages after the row of the session or workspace is erased, in this order."""
 
 
 class Erase(Handler):
@@ -99,67 +107,114 @@ class Erase(Handler):
             return messages.prepare(rt, task)
         if "peer" in task.payload:
             return peers.prepare(rt, task)
-        with rt.storage.read() as tx:
-            target = _target(tx, task)
-            workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
+        if "stage" in task.payload:
+            return _after_rows(rt, task)
+        last = _last(task)
+        left = []
+        if last is not None:
+            remains.remove_vectors(rt, last)
+            left = searches.left_of_batch(rt, last)
+        if task.payload.get(VECTORS) == WAITING:
+            return outside_vectors.prepare(
+                rt,
+                task,
+                task.payload["workspace"],
+                lambda done: checking.at(done, None, **{VECTORS: REMOVED}),
+            )
         removed = None if rt.vectors_transactional else _remove_vectors(rt, task)
-        finished: list[webhooks.Event | None] = []
 
         def store(tx: Transaction) -> Outcome | Unfinished:
-            finished.clear()
+            began = time.perf_counter()
+            step = erase(tx)
+            return batches.adapted(step, time.perf_counter() - began, BATCH_SIZE)
+
+        def erase(tx: Transaction) -> Outcome | Unfinished:
             receipts.begin(tx, task)
-            outcome = _step(rt, tx, task, removed)
-            if not isinstance(outcome, Unfinished):
-                finished.append(receipts.finish(rt, tx, task, outcome))
-            return outcome
+            if last is not None and left:
+                totals, batch = checking.remove(rt, tx, task, last, task.payload["last"])
+                return checking.again(task, left, checking.ROUNDS, totals, last=batch)
+            return _step(rt, tx, task, removed)
 
-        def events(outcome: Outcome) -> Iterable[Event]:
-            for event in finished:
-                webhooks.notify_plugins(rt, event)
-            if target is not None and workspace is not None:
-                yield _completed(target, workspace, outcome)
-
-        return Prepared(store, events)
+        return Prepared(store)
 
     def failure_events(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
         with rt.storage.read() as tx:
-            target = _target(tx, task)
-            workspace = None if target is None else tx.workspaces.by_key(_workspace_of(target))
-        if target is not None and workspace is not None:
-            yield _completed(target, workspace, task.outcome, type(error).__name__)
+            receipt = tx.erasures.of_task(task.uid)
+        return _completed(receipt, task.outcome, type(error).__name__)
+
+
+def _last(task: r.Task) -> Erased | None:
+    """The batch before this step."""
+    last = task.payload.get("last")
+    return None if last is None else Erased.of(task, last)
+
+
+def _after_rows(rt: Runtime, task: r.Task) -> Prepared:
+    """The next step when no row of the session or workspace is left."""
+    stage, after = task.payload["stage"], task.payload.get("after", 0)
+    with rt.storage.read() as tx:
+        erased = Erased.target(tx, task, task.payload["workspace"])
+    if stage == TASKS and not after:
+        checking.remove_traces(rt, task)
+    if stage == CHECK:
+        return checking.search(rt, task, erased, before=TASKS, then=RECLAIM)
+    if stage == RECLAIM:
+        return checking.reclaim(rt, task, END)
+    if stage == END:
+        return checking.finish(rt, task, _completed(erased.receipt, task.outcome))
+
+    def store(tx: Transaction) -> Unfinished:
+        if stage == TASKS:
+            last = remains.clean_tasks(tx, erased, after)
+            return checking.at(task, stage=RECORDS if last is None else TASKS, after=last or 0)
+        last = remains.clean_idempotency_keys(tx, erased, after)
+        return checking.at(task, stage=CHECK if last is None else RECORDS, after=last or 0)
+
+    return Prepared(store)
 
 
 def _completed(
-    target: Target, workspace: r.Workspace, counts: Mapping[str, int], error: str | None = None
-) -> DeletionCompleted:
-    return DeletionCompleted(
-        workspace_name=workspace.slug,
-        deletion_type="workspace" if isinstance(target, r.Workspace) else "session",
-        resource_id=target.slug,
-        success=error is None,
-        peers_deleted=counts.get("peers", 0),
-        sessions_deleted=counts.get("sessions", 0),
-        messages_deleted=counts.get("messages", 0),
-        conclusions_deleted=counts.get("conclusions", 0),
-        error_message=error,
-    )
+    receipt: r.Erasure | None, counts: Mapping[str, int], error: str | None = None
+) -> list[Event]:
+    """The event of the end of an erasure of a session or workspace."""
+    if receipt is None or receipt.kind not in (receipts.SESSION, receipts.WORKSPACE):
+        return []
+    return [
+        DeletionCompleted(
+            workspace_name=receipt.workspace,
+            deletion_type="workspace" if receipt.kind == receipts.WORKSPACE else "session",
+            resource_id=receipt.target,
+            success=error is None,
+            peers_deleted=counts.get("peers", 0),
+            sessions_deleted=counts.get("sessions", 0),
+            messages_deleted=counts.get("messages", 0),
+            conclusions_deleted=counts.get("conclusions", 0),
+            error_message=error,
+        )
+    ]
 
 
 def _remove_vectors(rt: Runtime, task: r.Task) -> RemovedRows:
     """Remove the rows of the next step from the vector index outside the storage. For a workspace,
-    whole spaces are dropped when their rows are next."""
+    whole spaces are dropped when their rows are next and nothing adds vectors any more."""
     with rt.storage.read() as tx:
         target = _target(tx, task)
         if target is None:
             return frozenset()
         spaces = tx.spaces.of_workspace(_workspace_of(target))
-        rows = list(_remaining(tx, target, BATCH_SIZE))
-    for record, batch in rows:
-        if isinstance(target, r.Session) and record in INDEXED:
-            indexing.remove_vectors(rt, None, INDEXED[record], spaces, [row.key for row in batch])
-        elif record is r.Space:
-            for space in batch:
-                rt.vectors.drop(None, space)
+        rows = list(_remaining(tx, target, batches.size(task, BATCH_SIZE)))
+    if isinstance(target, r.Session):
+        for record, batch in rows:
+            if record in INDEXED:
+                keys = [row.key for row in batch]
+                indexing.remove_vectors(rt, None, INDEXED[record], spaces, keys)
+    elif not rows or rows[-1][0] is r.Space:
+        key = target.key
+        if outside_vectors.wait(rt, lambda tx: embedding.is_idle(rt, tx, key)):
+            for space in (space for record, batch in rows if record is r.Space for space in batch):
+                _drop(rt, None, space)
+        else:
+            rows = [(record, batch) for record, batch in rows if record is not r.Space]
     return frozenset((record, row.key) for record, batch in rows for row in batch)
 
 
@@ -170,35 +225,52 @@ def _step(
     if target is None:
         return dict(task.outcome)
     counts = Counter(task.outcome)
-    unfinished = Unfinished(task)
-    erased = 0
-    for record, batch in _remaining(tx, target, BATCH_SIZE):
+    batch, number = named({}, (), ()), 0
+    for record, remaining in _remaining(tx, target, batches.size(task, BATCH_SIZE)):
         rows = (
-            batch
+            remaining
             if removed is None or not _must_be_removed_first(target, record)
-            else [row for row in batch if (record, row.key) in removed]
+            else [row for row in remaining if (record, row.key) in removed]
         )
-        counts["conclusions"] += _erase_dependents(rt, tx, target, record, rows)
-        _erase(rt, tx, target, record, rows)
-        counts[BY_RECORD[record].name] += len(rows)
-        erased += len(rows)
-        unfinished = Unfinished(replace(task, outcome=dict(+counts)))
-        if len(rows) < len(batch):
-            return unfinished
-    if erased >= BATCH_SIZE:
-        return unfinished
-    # While it is locked, no rows can be added; the next query sees rows that were added just
-    # before.
+        if isinstance(target, r.Session) and record in (r.Conclusion, r.Message):
+            erased = _erase_with_dependents(rt, tx, target, record, rows)
+            batch = joined(batch, erased)
+            counts["conclusions"] += len(erased["keys"][indexing.CONCLUSION])
+            counts["messages"] += len(erased["keys"][indexing.MESSAGE])
+        else:
+            _erase(rt, tx, target, record, rows)
+            counts[BY_RECORD[record].name] += len(rows)
+        number += len(rows)
+        if len(rows) < len(remaining):
+            return checking.at(task, counts, last=batch, **{VECTORS: None})
+    if number:
+        return checking.at(task, counts, last=batch, **{VECTORS: None})
+    return _end_of_rows(rt, tx, task, target, counts)
+
+
+def _end_of_rows(
+    rt: Runtime, tx: Transaction, task: r.Task, target: Target, counts: Counter[str]
+) -> Unfinished:
+    """Erase the row of the session or workspace, unless other rows were added just before it was
+    locked."""
     tx.rows.get(type(target), equals(key=target.key), lock=True)
     if next(_remaining(tx, target, 1), None) is not None:
-        return unfinished
+        return checking.at(task, counts, last=None)
+    if not rt.vectors_transactional:
+        if isinstance(target, r.Session):
+            if task.payload.get(VECTORS) != REMOVED:
+                return checking.at(task, counts, last=None, **{VECTORS: WAITING})
+        elif not embedding.is_idle(rt, tx, target.key):
+            return checking.at(task, counts, last=None)
     if isinstance(target, r.Workspace) and (
         dropped := rt.storage.text.drop(tx, target.key, BATCH_SIZE)
     ):
         counts["texts"] += dropped
-        return Unfinished(replace(task, outcome=dict(counts)))
+        return checking.at(task, counts)
+    if isinstance(target, r.Workspace) and not rt.vectors_transactional:  # expired ones
+        tx.rows.delete(r.Lease, equals(unit=embedding.units_of_workspace(target.key)))
     counts[BY_RECORD[type(target)].name] += tx.rows.delete(type(target), equals(key=target.key))
-    return dict(counts)
+    return checking.at(task, counts, stage=TASKS, workspace=_workspace_of(target), last=None)
 
 
 def _target(tx: Transaction, task: r.Task) -> Target | None:
@@ -244,26 +316,27 @@ def _of(target: Target, record: type[Any]) -> Condition:
     return equals(session_key=target.key)
 
 
-def _erase_dependents(
-    rt: Runtime, tx: Transaction, target: Target, record: type[Any], rows: Sequence[Any]
-) -> int:
-    """Erase the conclusions of other sessions that rest only on these rows of a session. Returns
-    their number."""
-    if not isinstance(target, r.Session) or not rows:
-        return 0
-    workspace_key = target.workspace_key
+def _erase_with_dependents(
+    rt: Runtime, tx: Transaction, session: r.Session, record: type[Any], rows: Sequence[Any]
+) -> dict[str, Any]:
+    """Erase messages or conclusions of a session, with the conclusions of other sessions that rest
+    only on them. Returns all erased rows (`erased.named`)."""
+    if not rows:
+        return named({indexing.MESSAGE: []}, (), ())
+    workspace_key = session.workspace_key
     if record is r.Message:
-        return len(conclusions.erase_resting_on(rt, tx, workspace_key, rows))
-    if record is not r.Conclusion:
-        return 0
-    keys = {row.key for row in rows}
-    dependents = [
+        dependents = conclusions.erase_resting_on(rt, tx, workspace_key, rows)
+        _erase(rt, tx, session, record, rows)
+        keys: dict[str, list[int]] = {indexing.MESSAGE: [row.key for row in rows]}
+        return named(keys, [row.uid for row in rows], dependents)
+    own = {row.key for row in rows}
+    erased = list(rows) + [
         row
         for row in conclusions.with_dependents(tx, workspace_key, rows)
-        if row.key not in keys and row.session_key != target.key
+        if row.key not in own and row.session_key != session.key
     ]
-    conclusions.erase(rt, tx, workspace_key, dependents)
-    return len(dependents)
+    conclusions.erase(rt, tx, workspace_key, erased, session.key)
+    return named({indexing.MESSAGE: []}, (), erased)
 
 
 def _erase(
@@ -276,19 +349,21 @@ def _erase(
         indexing.remove_from_storage(rt, tx, INDEXED[record], _workspace_of(target), keys)
     if record is r.Task:
         # A worker that processes these tasks loses its lease and stores nothing more.
-        tx.rows.delete(r.Lease, equals(unit=tuple({task.unit for task in rows})))
+        units = {task.unit for task in rows}
+        if not rt.vectors_transactional:
+            # A lease shows that vectors may still be added to the index outside the storage.
+            units -= set(embedding.units_of_workspace(_workspace_of(target)))
+        tx.rows.delete(r.Lease, equals(unit=tuple(units)))
     elif record is r.Message:
         tx.rows.delete(r.Metamessage, equals(message_key=keys))
-    elif record is r.Conclusion:
-        explicit_counts = Counter(
-            row.collection_key for row in rows if row.level == r.EXPLICIT and row.state == r.LIVE
-        )
-        for collection, number in explicit_counts.items():
-            tx.conclusions.count_explicit(collection, -number)
-        if isinstance(target, r.Session):
-            card_lines.remove_quoted(rt, tx, rows)
-            dreams.restore_superseded(rt, tx, rows, target.key)
     elif record is r.Space and rt.vectors_transactional:
         for space in rows:
-            rt.vectors.drop(tx, space)
+            _drop(rt, tx, space)
     tx.rows.delete(record, equals(key=keys))
+
+
+def _drop(rt: Runtime, tx: Transaction | None, space: r.Space) -> None:
+    """Remove a vector space, and check that it is empty."""
+    rt.vectors.drop(tx, space)
+    if rt.vectors.count(tx, space):
+        raise NotErased(f"still left of the workspace: vectors of kind {space.kind}")

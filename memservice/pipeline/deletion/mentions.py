@@ -10,14 +10,13 @@ from typing import Any
 
 from memservice.domain.records import Peer, Task
 from memservice.domain.text.mentions import Mentions
-from memservice.pipeline.deletion.messages import NotErased
 from memservice.pipeline.handler import Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.services.erasure import mentions, redaction, remains
+from memservice.services.erasure import mentions, redaction, remains, searches
+from memservice.services.erasure.erased import Erased, NotErased
 from memservice.services.erasure.mentions import Found
 from memservice.services.erasure.redaction import Redacted
-from memservice.services.erasure.remains import Erased
 from memservice.services.tasks.outbox import REDACTION
 from memservice.spi.storage import Transaction
 
@@ -53,7 +52,7 @@ def prepare(
     contents = redaction.contents(hits.rows, names)
     vectors = (indexing.embed_inline(rt, contents) if contents else None) or []
     by_content = dict(zip(contents, vectors, strict=False))
-    is_left = not rt.vectors_transactional and remains.vectors_left(rt, old)
+    is_left = searches.vectors_left_outside(rt, old)
 
     def store(tx: Transaction) -> Unfinished:
         if is_left or (hits.rows and _passes(task, plan) >= MAX_PASSES):
@@ -73,8 +72,7 @@ def _passes(task: Task, plan: Mapping[str, Any]) -> int:
 
 
 def _old_vectors(task: Task) -> Erased:
-    payload = {"keys": task.payload.get(REDACTED, {}), "uids": ()}
-    return Erased.of(task.payload["workspace"], payload)
+    return Erased.of(task, {"keys": task.payload.get(REDACTED, {}), "uids": ()})
 
 
 def _search(

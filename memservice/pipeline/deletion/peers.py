@@ -9,6 +9,7 @@ refers to it.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,9 +33,8 @@ from memservice.domain.records import (
     Session,
     Task,
 )
-from memservice.pipeline.deletion import mentions, reclaiming
-from memservice.pipeline.deletion.messages import NotErased, finishing
-from memservice.pipeline.handler import Prepared, Unfinished
+from memservice.pipeline.deletion import batches, checking, mentions, outside_vectors
+from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.services.erasure import (
@@ -43,31 +43,34 @@ from memservice.services.erasure import (
     positions,
     receipts,
     remains,
+    searches,
     summaries,
     work,
 )
-from memservice.services.erasure.remains import Erased
+from memservice.services.erasure.erased import Erased, joined, named
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
 
 BATCH_SIZE = 100
-"""Rows per transaction. Other writers wait about as long as one takes."""
+"""Maximum number of rows per transaction (`batches`)."""
 MAX_SESSIONS = 500
 """Sessions with gaps that one task remembers before their positions are packed."""
-MAX_ROUNDS = 3
-"""How often the check is repeated before the task fails."""
 
-MESSAGES, SESSIONS, CONCLUSIONS, MENTIONS, REST, TASKS, RECORDS, WEBHOOKS, CHECK, RECLAIM, END = (
+MESSAGES, SESSIONS, CONCLUSIONS, MENTIONS, REST = (
     "messages",
     "sessions",
     "conclusions",
     "mentions",
     "rest",
+)
+VECTORS, TASKS, RECORDS, EVENTS, CHECK, ROW, RECLAIM, END = (
+    "vectors",
     "tasks",
     "records",
-    "webhooks",
+    "events",
     "check",
+    "row",
     "reclaim",
     "end",
 )
@@ -91,68 +94,80 @@ def prepare(rt: Runtime, task: Task) -> Prepared:
     left: list[str] = []
     if last is not None:
         remains.remove_vectors(rt, last)
-        left = remains.vectors_left(rt, last)
+        left = searches.left_of_batch(rt, last)
     stage = task.payload.get("stage", MESSAGES)
-    if stage == RECLAIM and reclaiming.step(rt):
-        return Prepared(lambda tx: Unfinished(task))
+    if stage == CHECK:
+        with rt.storage.read() as tx:
+            erased = Erased.target(tx, task, task.payload["workspace"])
+        return checking.search(rt, task, erased, before=MESSAGES, then=ROW)
+    if stage == RECLAIM:
+        return checking.reclaim(rt, task, END)
     if stage == END:
-        return finishing(rt, task)
+        return checking.finish(rt, task)
+    if stage == VECTORS:
+        return outside_vectors.prepare(
+            rt, task, task.payload["workspace"], lambda done: checking.at(done, stage=TASKS)
+        )
     if stage == MENTIONS and mentions.is_due(task):
         return mentions.prepare(rt, task, _after_mentions)
+    if stage == EVENTS and not task.payload.get("after"):
+        checking.remove_traces(rt, task)
 
-    def store(tx: Transaction) -> Unfinished:
+    def store(tx: Transaction) -> Outcome | Unfinished:
+        began = time.perf_counter()
+        step = erase(tx)
+        return batches.adapted(step, time.perf_counter() - began, BATCH_SIZE)
+
+    def erase(tx: Transaction) -> Unfinished:
         receipts.begin(tx, task)
-        if last is not None and (remaining := left + remains.rows_left(rt, tx, last)):
-            return _again(rt, tx, task, last, remaining)
+        if last is not None and left:
+            totals, batch = checking.remove(rt, tx, task, last, task.payload["last"])
+            return checking.again(
+                task, left, checking.ROUNDS, totals, last=batch, **_position(task)
+            )
         peer = tx.peers.by_keys([task.payload["peer"]]).get(task.payload["peer"])
         if peer is None or peer.kind != ERASED:
-            return _at(task, stage=END, last=None)
+            return checking.at(task, stage=END, last=None)
         return _STEPS[stage](rt, tx, replace(task, payload=_without_last(task)), peer)
 
     return Prepared(store)
 
 
 def _last(task: Task) -> Erased | None:
+    """The batch before this step."""
     last = task.payload.get("last")
-    return None if last is None else Erased.of(task.payload["workspace"], last)
+    return None if last is None else Erased.of(task, last)
 
 
 def _without_last(task: Task) -> dict[str, Any]:
-    return {name: task.payload[name] for name in task.payload if name not in ("last", "rounds")}
+    return {
+        name: task.payload[name] for name in task.payload if name not in ("last", checking.ROUNDS)
+    }
 
 
-def _again(rt: Runtime, tx: Transaction, task: Task, last: Erased, left: list[str]) -> Unfinished:
-    """The same step, after what is left of the last batch was removed from the indexes."""
-    rounds = task.payload.get("rounds", 0) + 1
-    if rounds > MAX_ROUNDS:
-        raise NotErased(f"still left of erased rows: {', '.join(sorted(set(left)))}")
-    for kind in (indexing.MESSAGE, indexing.CONCLUSION):
-        indexing.remove_from_storage(rt, tx, kind, last.workspace_key, sorted(last.keys(kind)))
-    return _at(task, rounds=rounds)
+def _position(task: Task) -> dict[str, Any]:
+    return {name: task.payload[name] for name in ("stage", "after") if name in task.payload}
 
 
 def _messages(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    order = (Order("key"),)
-    messages = tx.rows.page(Message, equals(author_key=peer.key), order, BATCH_SIZE)
+    order, number = (Order("key"),), batches.size(task, BATCH_SIZE)
+    messages = tx.rows.page(Message, equals(author_key=peer.key), order, number)
     sessions: dict[str, Any] = dict(task.payload.get("sessions", {}))
     if not messages or len(sessions) >= MAX_SESSIONS:
-        return _at(task, stage=SESSIONS if sessions else CONCLUSIONS)
+        return checking.at(task, stage=SESSIONS if sessions else CONCLUSIONS)
     totals = Counter(task.outcome)
-    keys: dict[str, list[int]] = {indexing.MESSAGE: [], indexing.CONCLUSION: []}
-    uids: list[str] = []
+    batch: dict[str, Any] = named({}, (), ())
     by_session = sorted(messages, key=lambda message: (message.session_key, message.seq))
     for key, group in groupby(by_session, key=lambda message: message.session_key):
         erased = _erase_of_session(rt, tx, key, list(group))
         totals.update(erased.counts)
-        uids += erased.uids
-        for kind, of_kind in erased.keys.items():
-            keys[kind] += of_kind
+        batch = joined(batch, erased.named)
         before = sessions.get(str(key), {"first": erased.first, "covered": {}})
         sessions[str(key)] = {
             "first": min(before["first"], erased.first),
             "covered": before["covered"] | dict(erased.covered),
         }
-    return _at(task, totals, sessions=sessions, last={"keys": keys, "uids": uids})
+    return checking.at(task, totals, sessions=sessions, last=batch)
 
 
 def _erase_of_session(
@@ -179,7 +194,7 @@ def _sessions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinishe
             summaries.make_again(rt, tx, session, gap["covered"])
             positions.repack(rt, tx, session, gap["first"])
             moved += min(session.message_count - gap["first"], positions.BATCH_SIZE) + 10
-    return _at(task, stage=SESSIONS if sessions else MESSAGES, sessions=sessions)
+    return checking.at(task, stage=SESSIONS if sessions else MESSAGES, sessions=sessions)
 
 
 def _after_mentions(task: Task, changed: Mapping[str, Any]) -> Unfinished:
@@ -192,33 +207,29 @@ def _after_mentions(task: Task, changed: Mapping[str, Any]) -> Unfinished:
             "covered": before["covered"] | gap["covered"],
         }
     is_full = len(sessions) >= MAX_SESSIONS or (sessions and not mentions.in_messages(task))
-    return _at(task, stage=SESSIONS if is_full else MENTIONS, sessions=sessions)
+    return checking.at(task, stage=SESSIONS if is_full else MENTIONS, sessions=sessions)
 
 
 def _mentions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    return _at(task, stage=REST)
+    return checking.at(task, stage=REST)
 
 
 def _conclusions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
     of_peer = Any_((equals(observer_key=peer.key), equals(observed_key=peer.key)))
     collection = tx.rows.get(Collection, _in(peer, of_peer))
     if collection is None:
-        return _at(task, stage=MENTIONS)
+        return checking.at(task, stage=MENTIONS)
     totals = Counter(task.outcome)
     of_collection = equals(collection_key=collection.key)
     order = (Order("state"), Order("key"))
-    rows = tx.rows.page(Conclusion, of_collection, order, BATCH_SIZE)
+    rows = tx.rows.page(Conclusion, of_collection, order, batches.size(task, BATCH_SIZE))
     if not rows:
         totals["collections"] += tx.rows.delete(Collection, equals(key=collection.key))
-        return _at(task, totals)
+        return checking.at(task, totals)
     erased = conclusions.with_dependents(tx, peer.workspace_key, rows)
     conclusions.erase(rt, tx, peer.workspace_key, erased)
     totals["conclusions"] += len(erased)
-    last = {
-        "keys": {indexing.CONCLUSION: [row.key for row in erased]},
-        "uids": [row.uid for row in erased],
-    }
-    return _at(task, totals, last=last)
+    return checking.at(task, totals, last=named({}, (), erased))
 
 
 def _rest(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
@@ -227,72 +238,68 @@ def _rest(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
         rows = tx.rows.page(record, equals(**{field: peer.key}), limit=BATCH_SIZE)
         if not rows:
             continue
-        keys = tuple(row.key for row in rows)
+        keys = [row.key for row in rows]
+        batch = None
         if record is Document:
             indexing.remove_rows(rt, tx, indexing.DOCUMENT, peer.workspace_key, keys)
-        totals[BY_RECORD[record].name] += tx.rows.delete(record, equals(key=keys))
-        return _at(task, totals)
+            batch = named({indexing.DOCUMENT: keys}, (), ())
+        totals[BY_RECORD[record].name] += tx.rows.delete(record, equals(key=tuple(keys)))
+        return checking.at(task, totals, last=batch)
     # What others said in a session that it owned stays.
     tx.rows.change(Session, equals(owner_key=peer.key), owner_key=None)
     tasks = tx.rows.page(Task, _tasks_of(peer), limit=BATCH_SIZE)
     if tasks:
-        keys = tuple(other.key for other in tasks)
-        totals["tasks"] += tx.rows.delete(Task, equals(key=keys))
-        return _at(task, totals)
-    return _at(task, stage=TASKS, after=0)
+        task_keys = tuple(other.key for other in tasks)
+        totals["tasks"] += tx.rows.delete(Task, equals(key=task_keys))
+        return checking.at(task, totals)
+    return checking.at(task, stage=VECTORS)
 
 
 def _tasks(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    last = remains.clean_tasks_of_peer(tx, peer, task.payload.get("after", 0))
-    return _at(task, stage=RECORDS if last is None else TASKS, after=last or 0)
+    last = remains.clean_tasks(tx, _erased(tx, task), task.payload.get("after", 0))
+    return checking.at(task, stage=RECORDS if last is None else TASKS, after=last or 0)
 
 
 def _records(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    last = remains.clean_records_of_peer(tx, peer, task.payload.get("after", 0))
-    return _at(task, stage=WEBHOOKS if last is None else RECORDS, after=last or 0)
+    last = remains.clean_idempotency_keys(tx, _erased(tx, task), task.payload.get("after", 0))
+    return checking.at(task, stage=EVENTS if last is None else RECORDS, after=last or 0)
 
 
-def _webhooks(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    erasure, after = tx.erasures.of_task(task.uid), task.payload.get("after", 0)
-    last = None
-    if erasure is not None:
-        last = remains.clean_webhooks_of_peer(tx, peer, erasure.target, task.created_at, after)
-    return _at(task, stage=CHECK if last is None else WEBHOOKS, after=last or 0)
+def _events(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
+    last = remains.clean_events(tx, _erased(tx, task), task.payload.get("after", 0))
+    return checking.at(task, stage=CHECK if last is None else EVENTS, after=last or 0)
 
 
-def _check(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    """Erase the row of the peer if no row refers to it."""
+def _erased(tx: Transaction, task: Task) -> Erased:
+    return Erased.target(tx, task, task.payload["workspace"])
+
+
+def _row(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
+    """Erase the row of the peer, if no row that was stored since the check refers to it."""
     tx.rows.get(Peer, equals(key=peer.key), lock=True)
-    left = [
-        BY_RECORD[record].name
-        for record, condition in _references(peer)
-        if tx.rows.count(record, condition, limit=1)
-    ]
+    left = sorted(
+        {
+            BY_RECORD[record].name
+            for record, condition in _references(peer)
+            if tx.rows.count(record, condition, limit=1)
+        }
+    )
     if left:
-        rounds = task.payload.get("checks", 0) + 1
-        if rounds > MAX_ROUNDS:
-            raise NotErased(f"still left of the peer: {', '.join(sorted(set(left)))}")
-        return _at(task, stage=MESSAGES, after=0, checks=rounds)
+        return checking.again(task, left, stage=MESSAGES)
     totals = Counter(task.outcome)
     totals["peers"] += tx.rows.delete(Peer, equals(key=peer.key))
-    return _at(task, totals, stage=RECLAIM)
+    return checking.at(task, totals, stage=RECLAIM)
 
 
 def _references(peer: Peer) -> Iterable[tuple[type[Any], Condition]]:
-    """Everything that can refer to a peer."""
+    """Everything that must not refer to a peer without a row. Conclusions belong to collections."""
     yield Message, equals(author_key=peer.key)
     for field in ("observer_key", "observed_key"):
-        of_peer = _in(peer, equals(**{field: peer.key}))
-        for record in (Collection, Conclusion):
-            yield record, of_peer
+        yield Collection, _in(peer, equals(**{field: peer.key}))
     yield Session, _in(peer, equals(owner_key=peer.key))
     for record, field in OWN:
         yield record, equals(**{field: peer.key})
     yield Task, _tasks_of(peer)
-
-
-def _reclaim(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
-    return _at(task, stage=END)
 
 
 _STEPS: dict[str, Callable[[Runtime, Transaction, Task, Peer], Unfinished]] = {
@@ -303,9 +310,8 @@ _STEPS: dict[str, Callable[[Runtime, Transaction, Task, Peer], Unfinished]] = {
     REST: _rest,
     TASKS: _tasks,
     RECORDS: _records,
-    WEBHOOKS: _webhooks,
-    CHECK: _check,
-    RECLAIM: _reclaim,
+    EVENTS: _events,
+    ROW: _row,
 }
 
 
@@ -315,9 +321,3 @@ def _in(peer: Peer, condition: Condition) -> Condition:
 
 def _tasks_of(peer: Peer) -> Condition:
     return _in(peer, Any_((equals(observer_key=peer.key), equals(observed_key=peer.key))))
-
-
-def _at(task: Task, totals: Counter[str] | None = None, **progress: Any) -> Unfinished:
-    payload = {**task.payload, **progress}
-    outcome = task.outcome if totals is None else dict(+totals)
-    return Unfinished(replace(task, payload=payload, outcome=outcome))

@@ -15,7 +15,7 @@ SECONDS = 0.25
 def step(rt: Runtime) -> bool:
     """Do some of the work. True if there is more."""
     ends = time.monotonic() + SECONDS
-    while rt.storage.reclaim():
+    while rt.storage.reclaim(erasure=True):
         if time.monotonic() >= ends:
             return True
         time.sleep(PAUSE_SECONDS)

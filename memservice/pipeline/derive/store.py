@@ -28,6 +28,8 @@ from memservice.services.conclusions import ensure_collection
 from memservice.services.dream_changes import Supersession
 from memservice.spi.storage import Transaction
 
+MAX_SOURCES = 50
+"""Messages that a conclusion names as its sources: of more repetitions, the newest."""
 SAID_AGAIN = "said again, with at least as much in it"
 """The reason why a new conclusion with the same meaning superseded an old one."""
 
@@ -117,7 +119,8 @@ class _ObserverWriter:
             self._counts["lasting"] += sum(map(is_lasting, changed))
 
     def _reinforce_same(self, indexes: Sequence[int]) -> None:
-        """Count the drafts that are stored already, in the same words."""
+        """Count the drafts that are stored already, in the same words: their messages are further
+        sources."""
         drafts = [self._candidates.drafts[index] for index in indexes]
         same = self._tx.conclusions.same(
             self._collection.key,
@@ -125,12 +128,10 @@ class _ObserverWriter:
             [draft.fingerprint for draft in drafts],
             self._session.key,
         )
-        keys_by_times: dict[int, list[int]] = {}
-        for draft in drafts:
+        # In the order of keys, like all who lock several conclusions.
+        for draft in sorted(drafts, key=lambda draft: _key(same.get(draft.fingerprint))):
             if (conclusion := same.get(draft.fingerprint)) is not None:
-                keys_by_times.setdefault(draft.times_derived, []).append(conclusion.key)
-        for times, keys in keys_by_times.items():
-            self._tx.conclusions.reinforce(keys, times)
+                _add_sources(self._tx, conclusion, draft)
         self._counts["reinforced"] += len(same)
         self._successors |= {mark: conclusion.key for mark, conclusion in same.items()}
 
@@ -199,6 +200,21 @@ def _supersessions(
                 if row.key != successor
             ]
     return steps
+
+
+def _key(conclusion: Conclusion | None) -> int:
+    return 0 if conclusion is None else conclusion.key
+
+
+def _add_sources(tx: Transaction, conclusion: Conclusion, draft: Conclusion) -> None:
+    """Count a repetition in the same words. The erasure of one of its messages leaves a conclusion
+    that others support."""
+    row = tx.rows.get(Conclusion, equals(key=conclusion.key, state=LIVE), lock=True)
+    if row is not None:
+        sources = dict.fromkeys((*row.message_keys, *draft.message_keys))
+        times = row.times_derived + draft.times_derived
+        repeated = replace(row, message_keys=list(sources)[-MAX_SOURCES:], times_derived=times)
+        tx.conclusions.put([repeated])
 
 
 def _reinforce(tx: Transaction, conclusion: Conclusion, times: int) -> bool:

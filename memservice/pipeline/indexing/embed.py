@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING
 
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import equals
-from memservice.domain.records import LIVE, RETIRED, Conclusion, Document, Message, Space, Task
-from memservice.pipeline.handler import Handler, Outcome, Prepared, backoff, nothing
+from memservice.domain.records import (
+    DELETING,
+    LIVE,
+    RETIRED,
+    Conclusion,
+    Document,
+    Message,
+    Session,
+    Space,
+    Task,
+    Workspace,
+)
+from memservice.pipeline.handler import Handler, InputErased, Outcome, Prepared, backoff, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE
@@ -79,6 +90,12 @@ class Embed(Handler):
         with rt.storage.read() as tx:
             rows = rows_of(tx, kind, keys)
             workspace = tx.workspaces.by_key(workspace_key)
+            spaces = tx.spaces.of_workspace(workspace_key)
+        if _is_erased(workspace):
+            return nothing(skipped="the workspace is being erased")
+        if not rt.vectors_transactional and (erased := set(keys) - {row.key for row in rows}):
+            # An interrupted try may have added them.
+            indexing.remove_vectors(rt, None, kind, spaces, sorted(erased))
         if not rows:
             return nothing(skipped="the rows no longer exist")
         purpose = "message_create" if kind == MESSAGE else "create_observations"
@@ -90,14 +107,7 @@ class Embed(Handler):
             vectors = vectors_of(rt, space, embedder, rows, _like(tasks))
         new = vector_rows(rows, vectors)
         if not rt.vectors_transactional:
-            rt.vectors.upsert(None, space, new)
-            with rt.storage.read() as tx:
-                existing = {row.key for row in rows_of(tx, kind, keys)}
-                current_space = stored(tx, space)
-            rt.vectors.delete(None, space, [row.key for row in new if row.key not in existing])
-            if current_space is None:
-                rt.vectors.drop(None, space)  # it had been dropped, and `upsert` created it again
-            _require_in_use(current_space)
+            _require_in_use(add_outside(rt, space, rows, new))
 
         def store(tx: Transaction) -> Outcome:
             if rt.vectors_transactional:
@@ -108,6 +118,47 @@ class Embed(Handler):
             return {"embedded": len(new)}
 
         return Prepared(store)
+
+
+def add_outside(
+    rt: Runtime, space: Space, rows: Sequence[Row], vectors: Sequence[VectorRow]
+) -> Space | None:
+    """Add vectors of rows to an index outside the storage, without those of rows that were erased
+    or changed since they were read. Returns the stored space, None if it no longer exists.
+
+    Call it while holding the lease of a unit that `services.erasure.embedding` names: an erasure
+    waits for it, so that it finds what an interrupted call added.
+    """
+    rt.vectors.upsert(None, space, vectors)
+    with rt.storage.read() as tx:
+        current = stored(tx, space)
+        unchanged = _unchanged(tx, space, rows)
+    if invalid := [row.key for row in rows if row.key not in unchanged]:
+        rt.vectors.delete(None, space, invalid)
+    if current is None:
+        rt.vectors.drop(None, space)  # it had been dropped, and `upsert` created it again
+    return current
+
+
+def _unchanged(tx: Transaction, space: Space, rows: Sequence[Row]) -> set[int]:
+    """Keys of the rows that are as they were read. Rows of a session or workspace that is being
+    erased do not count: their vectors may have been removed already."""
+    if _is_erased(tx.workspaces.by_key(space.workspace_key)):
+        return set()
+    contents = {row.key: row.content for row in rows_of(tx, space.kind, [row.key for row in rows])}
+    sessions = {row.key: row.session_key for row in rows if not isinstance(row, Document)}
+    keys = tuple({key for key in sessions.values() if key is not None})
+    is_erased = equals(key=keys, state=DELETING)
+    erased = {session.key for session in tx.rows.page(Session, is_erased)} if keys else set()
+    return {
+        row.key
+        for row in rows
+        if contents.get(row.key) == row.content and sessions.get(row.key) not in erased
+    }
+
+
+def _is_erased(workspace: Workspace | None) -> bool:
+    return workspace is None or workspace.state == DELETING
 
 
 def _like(tasks: Sequence[Task]) -> dict[int, int]:
@@ -181,12 +232,7 @@ def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space,
     if space is None:
         # A remote embedder may need a call to determine its dimension: not inside a transaction.
         dimension = rt.embedder.dimension
-        space = rt.storage.write(
-            lambda tx: (
-                tx.spaces.active(workspace_key, kind)
-                or indexing.new_space(rt, tx, workspace_key, kind)
-            )
-        )
+        space = rt.storage.write(lambda tx: _first_space(rt, tx, workspace_key, kind))
         log.info(
             "vectors of kind %s of workspace %d come from %s, dimension %d",
             kind,
@@ -202,3 +248,9 @@ def _space(rt: Runtime, workspace_key: int, kind: indexing.Kind) -> tuple[Space,
             f"the configured one is {rt.embedder.id!r}"
         )
     return space, embedder
+
+
+def _first_space(rt: Runtime, tx: Transaction, workspace_key: int, kind: indexing.Kind) -> Space:
+    if _is_erased(tx.workspaces.by_key(workspace_key, lock=True)):
+        raise InputErased
+    return tx.spaces.active(workspace_key, kind) or indexing.new_space(rt, tx, workspace_key, kind)

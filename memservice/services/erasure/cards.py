@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from memservice.domain.card_rules import folded
 from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint
-from memservice.domain.records import LIVE, Card, Conclusion
+from memservice.domain.records import LIVE, Card, Collection, Conclusion
 from memservice.runtime import Runtime
 from memservice.services import dreams
 from memservice.spi.storage import Transaction
@@ -18,36 +19,65 @@ def remove_lines(rt: Runtime, tx: Transaction, erased: Sequence[Conclusion]) -> 
     """Remove the service's own lines that quote no remaining conclusion: a line does not name its
     sources. If one of them was in other words than the erased conclusions, a dream rebuilds the
     card. Call it after the conclusions are erased."""
-    pairs: dict[int, list[Conclusion]] = {}
+    marks: dict[int, set[str]] = {}
     for row in erased:
-        pairs.setdefault(row.collection_key, []).append(row)
-    for collection_key, rows in pairs.items():
-        observer_key, observed_key = rows[0].observer_key, rows[0].observed_key
-        card = tx.cards.one(observer_key, rows[0].observed)
-        if card is None:
+        marks.setdefault(row.collection_key, set()).add(row.fingerprint)
+    for collection in _collections(tx, marks):
+        _remove_lines(rt, tx, collection, marks[collection.key])
+
+
+def remove_unquoted(rt: Runtime, tx: Transaction, collection_keys: Iterable[int]) -> None:
+    """The same for the cards of these pairs, whose conclusions were erased before."""
+    for collection in _collections(tx, collection_keys):
+        _remove_lines(rt, tx, collection, set())
+
+
+def are_left(tx: Transaction, collection_keys: Iterable[int], before: datetime) -> bool:
+    """Whether a card of these pairs that was last written before a time has lines that
+    `remove_unquoted` removes."""
+    for collection in _collections(tx, collection_keys):
+        card = _card(tx, collection)
+        if card is None or card.updated_at >= before:
             continue
-        peers = tx.peers.by_keys([observer_key, observed_key])
-        if observed_key not in peers or peers[observed_key].slug != rows[0].observed:
-            continue  # the observed peer is erased: the card is of a new one with its id
-        removed = unquoted(tx, collection_key, card.lines, card.given)
-        if not removed:
-            continue
-        lines = [line for line in card.lines if line not in removed]
-        tx.rows.delete(Card, equals(key=card.key))
-        if lines:
-            tx.cards.save(replace(card, key=0, lines=lines, updated_at=rt.clock()))
-        erased_marks = {row.fingerprint for row in rows}
-        in_other_words = any(not erased_marks & _marks(line) for line in removed)
-        if in_other_words and observer_key in peers:
-            dreams.enqueue(
-                rt,
-                tx,
-                peers[observer_key],
-                peers[observed_key],
-                dreams.CARD_REFRESH,
-                rebuild=True,
-                trigger=dreams.ERASURE,
-            )
+        if unquoted(tx, collection.key, card.lines, card.given):
+            return True
+    return False
+
+
+def _collections(tx: Transaction, keys: Iterable[int]) -> list[Collection]:
+    requested = tuple(sorted(keys))
+    return tx.rows.page(Collection, equals(key=requested)) if requested else []
+
+
+def _card(tx: Transaction, collection: Collection) -> Card | None:
+    """The card of a pair; None if its observed peer is erased: the card is of a new one with its
+    id."""
+    card = tx.cards.one(collection.observer_key, collection.observed)
+    observed = tx.peers.by_keys([collection.observed_key]).get(collection.observed_key)
+    return None if observed is None or observed.slug != collection.observed else card
+
+
+def _remove_lines(rt: Runtime, tx: Transaction, collection: Collection, marks: set[str]) -> None:
+    card = _card(tx, collection)
+    removed = unquoted(tx, collection.key, card.lines, card.given) if card is not None else set()
+    if card is None or not removed:
+        return
+    lines = [line for line in card.lines if line not in removed]
+    tx.rows.delete(Card, equals(key=card.key))
+    if lines:
+        tx.cards.save(replace(card, key=0, lines=lines, updated_at=rt.clock()))
+    peers = tx.peers.by_keys([collection.observer_key, collection.observed_key])
+    in_other_words = any(not marks & _marks(line) for line in removed)
+    if in_other_words and collection.observer_key in peers:
+        dreams.enqueue(
+            rt,
+            tx,
+            peers[collection.observer_key],
+            peers[collection.observed_key],
+            dreams.CARD_REFRESH,
+            rebuild=True,
+            trigger=dreams.ERASURE,
+        )
 
 
 def unquoted(

@@ -23,15 +23,27 @@ def erase_resting_on(
     """Erase the conclusions that rest on these messages alone, and what was concluded only from
     them. Others lose these sources. Returns the erased ones."""
     keys = {message.key for message in messages}
+    return erase_without(rt, tx, workspace_key, keys, {message.uid for message in messages})
+
+
+def erase_without(
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    message_keys: Collection[int],
+    uids: Collection[str],
+) -> list[Conclusion]:
+    """The same for messages whose rows may be erased already, with these keys and uids. `uids` may
+    also have those of erased conclusions."""
     cascade = _Cascade(tx, workspace_key)
-    for row in tx.conclusions.of_messages(workspace_key, sorted(keys)):
-        remaining = [key for key in row.message_keys if key not in keys]
+    for row in tx.conclusions.of_messages(workspace_key, sorted(message_keys)):
+        remaining = [key for key in row.message_keys if key not in message_keys]
         if remaining or row.source_ids:
             cascade.changed[row.key] = replace(row, message_keys=remaining)
         else:
             cascade.erased[row.key] = row
-    cascade.follow()
-    cascade.store({message.uid for message in messages})
+    cascade.follow(uids)
+    cascade.store(uids)
     erased = list(cascade.erased.values())
     erase(rt, tx, workspace_key, erased)
     return erased
@@ -60,10 +72,15 @@ def erase_based_on(rt: Runtime, tx: Transaction, workspace_key: int, uids: Seque
 
 
 def erase(
-    rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]
+    rt: Runtime,
+    tx: Transaction,
+    workspace_key: int,
+    conclusions: Sequence[Conclusion],
+    session_key: int | None = None,
 ) -> None:
     """Erase conclusions, and their texts wherever they were copied to. Conclusions that they
-    superseded are live again."""
+    superseded are live again, except those of the session `session_key`, which is being erased as
+    a whole."""
     if not conclusions:
         return
     explicit = Counter(
@@ -73,11 +90,12 @@ def erase(
         tx.conclusions.count_explicit(collection_key, -number)
     keys = tuple(row.key for row in conclusions)
     indexing.remove_rows(rt, tx, indexing.CONCLUSION, workspace_key, keys)
-    dreams.restore_superseded(rt, tx, conclusions)
+    dreams.restore_superseded(rt, tx, conclusions, session_key)
     dream_changes.forget(tx, conclusions)
     tx.rows.delete(Conclusion, equals(key=keys))
     cards.remove_lines(rt, tx, conclusions)
-    notes.remove_quoting(tx, conclusions)
+    owners = {key for row in conclusions for key in (row.observer_key, row.observed_key)}
+    notes.remove_representations(tx, owners, rt.clock())
     work.interrupt_pairs(tx, conclusions)
 
 
@@ -153,7 +171,9 @@ def _sources_of(tx: Transaction, workspace_key: int, rows: Sequence[Conclusion])
 def _adjusted(row: Conclusion, sources: _Sources, erased_uids: Collection[str]) -> Conclusion:
     """A conclusion as it follows from its remaining sources."""
     times_of_messages = [
-        sources.messages[key].created_at for key in row.message_keys if key in sources.messages
+        at
+        for key in row.message_keys
+        if key in sources.messages and (at := sources.messages[key].created_at) is not None
     ]
     concluded = [
         sources.conclusions[uid] for uid in row.source_ids or () if uid in sources.conclusions

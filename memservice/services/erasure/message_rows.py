@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Message, Metamessage, Session
 from memservice.runtime import Runtime
 from memservice.services import indexing
 from memservice.services.erasure import conclusions, summaries, work
+from memservice.services.erasure.erased import named
 from memservice.spi.storage import Transaction
 
 BATCH_SIZE = 500
@@ -21,10 +23,8 @@ BATCH_SIZE = 500
 class ErasedRows:
     """What a step erased."""
 
-    keys: Mapping[str, list[int]]
-    """Keys of the erased rows, by their kind in the indexes."""
-    uids: Sequence[str]
-    """Uids of these rows."""
+    named: Mapping[str, Any]
+    """The erased rows (`erased.named`)."""
     covered: Mapping[str, int]
     """Kind of a removed summary → the last position that it covered (`summaries.make_again`)."""
     counts: Mapping[str, int]
@@ -33,7 +33,7 @@ class ErasedRows:
     """The first position that is free now."""
 
 
-NOTHING = ErasedRows({}, (), {}, {})
+NOTHING = ErasedRows(named({}, (), ()), {}, {})
 
 
 def erase(
@@ -61,8 +61,7 @@ def erase(
         "tasks": tasks,
     }
     return ErasedRows(
-        {indexing.MESSAGE: keys, indexing.CONCLUSION: [row.key for row in erased]},
-        [*(message.uid for message in messages), *(row.uid for row in erased)],
+        named({indexing.MESSAGE: keys}, [message.uid for message in messages], erased),
         covered,
         counts,
         min(message.seq for message in messages),

@@ -31,7 +31,7 @@ def delete(
         erased = message_rows.erase(rt, tx, session, [message])
         summaries.make_again(rt, tx, session, erased.covered)
         positions.repack(rt, tx, session, message.seq)
-        task = outbox.erase_messages(rt, session, erased.keys, erased.uids, erased.counts)
+        task = outbox.erase_messages(rt, session, erased.named, erased.counts)
         request = ErasureRequest(receipts.MESSAGE, workspace, uid, uid, session.slug)
         erasure = receipts.open(rt, tx, principal.actor, request, task)
         tx.tasks.add([task])

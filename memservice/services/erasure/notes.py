@@ -3,15 +3,14 @@ representations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from datetime import datetime
 
 from memservice.domain.filters import all_of, equals
-from memservice.domain.filters.ast import Compare
-from memservice.domain.records import LONG, SHORT, Conclusion, Metamessage, Session
+from memservice.domain.filters.ast import Compare, Condition
+from memservice.domain.records import LONG, SHORT, Metamessage, Session
 from memservice.services.v1 import metamessages
 from memservice.spi.storage import Transaction
-
-BATCH_SIZE = 500
 
 
 def is_representation(label: str) -> bool:
@@ -22,25 +21,23 @@ def is_summary(label: str) -> bool:
     return label.startswith(metamessages.SUMMARY_LABEL)
 
 
-def remove_quoting(tx: Transaction, erased: Sequence[Conclusion]) -> None:
-    """Remove the representations that quote one of these conclusions. Each note is of the user
-    whom it is about."""
-    texts: dict[int, set[str]] = {}
-    for row in erased:
-        for owner_key in (row.observer_key, row.observed_key):
-            texts.setdefault(owner_key, set()).add(row.content)
-    for owner_key, quotations in texts.items():
-        own = equals(owner_key=owner_key, label=metamessages.REPRESENTATION_LABEL)
-        after = 0
-        while notes := tx.rows.page(
-            Metamessage, all_of(own, Compare("key", "gt", after)), limit=BATCH_SIZE
-        ):
-            after = notes[-1].key
-            quoting = tuple(
-                note.key for note in notes if any(text in note.content for text in quotations)
-            )
-            if quoting:
-                tx.rows.delete(Metamessage, equals(key=quoting))
+def remove_representations(tx: Transaction, owners: Collection[int], before: datetime) -> None:
+    """Remove the representations of these users that are not newer than a time: a representation
+    does not name its conclusions, and may have them in other words."""
+    if owners:
+        tx.rows.delete(Metamessage, _representations(owners, before))
+
+
+def representations_left(tx: Transaction, owners: Collection[int], before: datetime) -> bool:
+    """Whether there are notes that `remove_representations` removes."""
+    if not owners:
+        return False
+    return bool(tx.rows.count(Metamessage, _representations(owners, before), limit=1))
+
+
+def _representations(owners: Collection[int], before: datetime) -> Condition:
+    own = equals(owner_key=tuple(sorted(owners)), label=metamessages.REPRESENTATION_LABEL)
+    return all_of(own, Compare("created_at", "lte", before))
 
 
 def remove_summaries(tx: Transaction, session: Session, first: int) -> None:

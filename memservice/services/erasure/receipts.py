@@ -31,6 +31,7 @@ from memservice.services import webhooks, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
+from memservice.services.erasure.erased import NotErased
 from memservice.services.paging import Listing, Page, Paging, listing, page_after
 from memservice.services.webhooks import ERASURE_DONE, Event
 from memservice.spi.storage import Transaction
@@ -41,6 +42,8 @@ MESSAGES, CONCLUSIONS = "messages", "conclusions"
 """Kinds of erasure by retention."""
 RETENTION = "retention"
 """`requested_by` of an erasure by retention."""
+BEFORE = "before"
+"""Entry of the options of an erasure by retention: what is older is erased, ISO 8601."""
 BATCH_SIZE = 500
 
 
@@ -72,6 +75,8 @@ class Receipt:
     options: Mapping[str, Any]
     state: str
     """`accepted`, `erasing`, `done` or `failed`."""
+    reason: str | None
+    """Why it failed; None in other states."""
     counts: Mapping[str, int]
     """Number of erased rows by table; empty until it is done."""
     task: str
@@ -226,6 +231,7 @@ def as_json(receipt: Receipt) -> dict[str, Any]:
         "requested_by": receipt.requested_by,
         "options": dict(receipt.options),
         "state": receipt.state,
+        "reason": receipt.reason,
         "counts": dict(receipt.counts),
         "job_id": receipt.task,
         "created_at": wire_seconds(receipt.created_at),
@@ -257,8 +263,17 @@ def _receipt(erasure: Erasure, task: Task | None) -> Receipt:
         requested_by=erasure.requested_by,
         options=erasure.options,
         state=FAILED if ended else erasure.state,
+        reason=_reason(task) if ended else None,
         counts=erasure.counts,
         task=erasure.task_uid,
         created_at=erasure.created_at,
         finished_at=erasure.finished_at,
     )
+
+
+def _reason(task: Task | None) -> str:
+    """Why an erasure failed. Only the message of a search is known to quote no text."""
+    if task is None:
+        return "its background task was purged before the end: ask for the erasure again"
+    name, _, message = (task.last_error or "").partition(": ")
+    return message if name == NotErased.__name__ else "its background task failed: see the job"

@@ -63,7 +63,7 @@ def redact(
     if not keys:
         return NOTHING
     record = mentions.RECORDS[table]
-    if record in (Message, Conclusion):
+    if record in (Message, Conclusion) and rt.vectors_transactional:
         work.interrupt_embedding(tx, workspace_key)
     rows = tx.rows.page(record, equals(key=tuple(keys)))
     rows = [row for row in rows if mentions.are_in(row, names)]

@@ -17,7 +17,6 @@ from memservice.domain.records import (
     Workspace,
 )
 from memservice.runtime import Runtime
-from memservice.services import indexing
 from memservice.services.erasure import (
     conclusions,
     message_rows,
@@ -26,6 +25,7 @@ from memservice.services.erasure import (
     summaries,
     work,
 )
+from memservice.services.erasure.erased import named
 from memservice.services.erasure.receipts import ErasureRequest
 from memservice.services.tasks import outbox
 from memservice.spi.rows import Order
@@ -66,14 +66,14 @@ def erase_messages(rt: Runtime, session_key: int, now: datetime) -> int:
         erased = message_rows.erase(rt, tx, session, messages)
         summaries.make_again(rt, tx, session, erased.covered)
         positions.repack(rt, tx, session, messages[0].seq)
-        task = outbox.erase_messages(rt, session, erased.keys, erased.uids, erased.counts)
+        task = outbox.erase_messages(rt, session, erased.named, erased.counts)
         request = ErasureRequest(
             receipts.MESSAGES,
             workspace,
             session.slug,
             None,
             session.slug,
-            {"messages_days": limit},
+            {"messages_days": limit, receipts.BEFORE: _before(now, limit).isoformat()},
         )
         receipts.open(rt, tx, receipts.RETENTION, request, task)
         tx.tasks.add([task])
@@ -103,7 +103,7 @@ def erase_conclusions(
             if session is None
             else equals(workspace_key=workspace.key, session_key=session.key)
         )
-        old = all_of(own, Compare("created_at", "lt", now - timedelta(days=days)))
+        old = all_of(own, Compare("created_at", "lt", _before(now, days)))
         rows = tx.rows.page(Conclusion, old, (Order("created_at"), Order("key")), BATCH_SIZE)
         if not rows:
             return 0
@@ -112,8 +112,7 @@ def erase_conclusions(
         task = outbox.erase_conclusions(
             rt,
             workspace,
-            {indexing.CONCLUSION: [row.key for row in erased]},
-            [row.uid for row in erased],
+            named({}, (), erased),
             {"conclusions": len(erased)},
         )
         request = ErasureRequest(
@@ -122,7 +121,7 @@ def erase_conclusions(
             workspace.slug if session is None else session.slug,
             None,
             None if session is None else session.slug,
-            {"conclusions_days": days},
+            {"conclusions_days": days, receipts.BEFORE: _before(now, days).isoformat()},
         )
         receipts.open(rt, tx, receipts.RETENTION, request, task)
         tx.tasks.add([task])
@@ -155,10 +154,12 @@ def _layers(workspace: Workspace, session: Session) -> tuple[dict[str, object], 
     return session.configuration, workspace.configuration
 
 
+def _before(now: datetime, days: int) -> datetime:
+    return now - timedelta(days=days)
+
+
 def _old(session: Session, now: datetime, days: int) -> Condition:
-    return all_of(
-        equals(session_key=session.key), Compare("created_at", "lt", now - timedelta(days=days))
-    )
+    return all_of(equals(session_key=session.key), Compare("created_at", "lt", _before(now, days)))
 
 
 def _without_own_days(tx: Transaction, workspace: Workspace) -> Condition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,14 @@ from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
-from memservice.services import cards, deletion, dream_changes, sessions
-from memservice.services.erasure import messages, peers
+from memservice.services import cards, deletion, dream_changes, sessions, workspaces
+from memservice.services.erasure import messages, peers, retention
 from memservice.services.tasks import outbox
 from memservice.services.transfer import export, importing
 from memservice.services.transfer.copying import CopyMismatch, copy
 from memservice.services.transfer.erased import ErasedRows
 from memservice.services.transfer.export import ExportOptions
+from memservice.services.transfer.histories import importing as histories
 from memservice.services.transfer.importing import Report
 from memservice.services.v1 import metamessages
 from memservice.settings import load_settings
@@ -296,6 +297,39 @@ def test_the_rest_fits_together_without_an_erased_message(pipeline: Pipeline) ->
     assert summary["message_uid"] == talk[-1]["uid"]
 
 
+@pytest.mark.parametrize("what", ["messages_days", "conclusions_days"])
+def test_what_retention_erased_does_not_come_back(pipeline: Pipeline, what: str) -> None:
+    pipeline.clock.advance(hours=24 * 3)
+    pipeline.say("other", ("bob", "I read."))
+    pipeline.work()
+    lines = exported(pipeline)
+    configure(pipeline, {what: 1})
+    for key in (1, 2):
+        while retention.erase_messages(pipeline.rt, key, pipeline.clock()):
+            pass
+    while retention.erase_conclusions(pipeline.rt, 1, pipeline.clock()):
+        pass
+    pipeline.work()
+    configure(pipeline, {})
+    left = comparable(pipeline)
+    assert MARKER not in str([row for row in left if row["type"] == "conclusions"])
+    report = load(pipeline, lines)
+    assert report.left_out["conclusions"] > 0
+    assert comparable(pipeline) == left
+    assert pipeline.texts("bob")[-1] == "I read."
+
+
+def configure(pipeline: Pipeline, days: dict[str, int]) -> None:
+    workspaces.update(pipeline.rt, PRINCIPAL, WORKSPACE, None, {"retention": days})
+
+
+def test_a_peer_that_is_being_erased_is_not_imported_yet(pipeline: Pipeline) -> None:
+    lines = exported(pipeline)
+    erase_peer(pipeline)
+    with pytest.raises(Conflict, match="being erased"):
+        load(pipeline, lines, respect=False)
+
+
 @ERASURES
 def test_erasures_need_not_be_respected(
     pipeline: Pipeline, erase: Callable[[Pipeline], None]
@@ -502,3 +536,61 @@ def test_a_proposal_of_a_dream_about_erased_conclusions_is_left_out(
     report = load(pipeline, lines, "copy")
     assert report.left_out["tasks"] == 1
     assert MARKER not in everything(pipeline)
+
+
+CHAT = (
+    ("one", "alice", "I like tea."),
+    ("one", "bob", "I have a quokka."),
+    ("one", "alice", "I have a boat."),
+    ("two", "alice", "I live in Porto."),
+)
+
+
+@pytest.mark.parametrize("what", ["message", "session", "peer", "renewed peer"])
+def test_a_history_brings_nothing_erased_back(
+    open_pipeline: Open, tmp_path: Path, what: str
+) -> None:
+    pipeline = open_pipeline()
+    file = tmp_path / "chat"
+    items = [
+        {"session": session, "peer": peer, "content": text, "id": text}
+        for session, peer, text in (*CHAT, ("one", "alice", "I sing."))
+    ]
+    texts = [json.dumps(item) + "\n" for item in items]
+
+    def import_history(*, respect: bool = True) -> histories.HistoryReport:
+        request = histories.HistoryRequest(
+            file=file, format_name="chat", workspace_id=WORKSPACE, respect_erasures=respect
+        )
+        return histories.load(
+            pipeline.rt, request, lambda done, total: None, lambda lines, number: nullcontext(lines)
+        )
+
+    def contents() -> list[str]:
+        with pipeline.rt.storage.read() as tx:
+            return [message.content for message in tx.rows.page(r.Message, TRUE)]
+
+    file.write_text("".join(texts[:-1]), encoding="utf-8")
+    import_history()
+    pipeline.work()
+    if what == "message":
+        with pipeline.rt.storage.read() as tx:
+            (marked,) = [m for m in tx.rows.page(r.Message, TRUE) if MARKER in m.content]
+        messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "one", marked.uid)
+    elif what == "session":
+        deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "one")
+    else:
+        peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "bob")
+    pipeline.work()
+    if what == "renewed peer":
+        pipeline.say("three", ("bob", "I am another Bob."))
+        pipeline.work()
+    left = contents()
+    report = import_history()
+    assert contents() == left
+    assert report.report is not None
+    assert report.report.left_out["messages"] > 0
+    file.write_text("".join(texts), encoding="utf-8")
+    import_history()
+    assert MARKER not in " ".join(contents())
+    assert ("I sing." in contents()) is (what != "session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -79,7 +79,8 @@ def test_old_messages_are_erased_with_a_receipt(services: Services) -> None:
         "retention",
         FINISHED,
     )
-    assert receipt.options == {"messages_days": 30}
+    before = (services.clock() - timedelta(days=30)).isoformat()
+    assert receipt.options == {"messages_days": 30, "before": before}
     assert receipt.counts["messages"] == 2
     assert not any("Oslo" in text for text in stored(services, Conclusion))
 

@@ -74,6 +74,15 @@ class DreamingMemory:
         return [row.content for row in rows]
 
 
+def sweep(memory: DreamingMemory, task: Task, most: int) -> None:
+    """Erase what is over, a batch a minute, until the task is gone or `most` batches are done."""
+    for _ in range(most):
+        retention.sweep(memory.rt)
+        memory.pipeline.clock.advance(seconds=61)
+        if not memory.pipeline.tasks(task.kind, uid=task.uid):
+            return
+
+
 @pytest.fixture
 def memory(open_pipeline: OpenPipeline) -> DreamingMemory:
     model = Dreamer()
@@ -354,9 +363,7 @@ class TestReview:
         task = self.held(memory)
         for days, tasks in ((2, 1), (31, 0)):
             memory.pipeline.clock.advance(days=days)
-            for _ in range(days * 24):
-                retention.sweep(memory.rt)
-                memory.pipeline.clock.advance(seconds=61)
+            sweep(memory, task, days * 24)
             assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == tasks
 
     def test_its_card_goes_with_any_conclusion_that_the_model_could_read(
@@ -480,9 +487,7 @@ class TestUndo:
         task = memory.dream(dropping("I live in Rome."))
         for days, kept in ((2, 1), (31, 0)):
             memory.pipeline.clock.advance(days=days)
-            for _ in range(days * 24):
-                retention.sweep(memory.rt)
-                memory.pipeline.clock.advance(seconds=61)
+            sweep(memory, task, days * 24)
             assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == kept
             assert memory.pipeline.tasks(kinds.REPRESENTATION) == []
 

@@ -14,13 +14,15 @@ import pytest
 from memservice.domain import records as r
 from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.pipeline.deletion import erase
+from memservice.pipeline.deletion import batches, erase
+from memservice.pipeline.handler import Unfinished
 from memservice.services import deletion
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import BY_RECORD, TABLES
 from memservice.spi.storage import Transaction
 from memservice.worker import runner
+from support.erasure.kills import run_with_crashes
 from support.pipeline.all_tables import fill, indexed, rows
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
@@ -181,10 +183,6 @@ def test_no_step_erases_more_than_a_thousand_rows(
     assert "messages" not in rows(pipeline, workspace_key=1)
 
 
-class Crash(BaseException):
-    """The process dies."""
-
-
 @pytest.mark.parametrize("whole", [False, True])
 def test_an_interrupted_erasure_continues(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, whole: bool
@@ -196,25 +194,7 @@ def test_an_interrupted_erasure_continues(
         deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
     unit = [unit for unit in pipeline.ready() if unit.startswith("erase:")][-1]
     before = rows(pipeline, workspace_key=1)
-    commit = runner._commit
-    crashes = 0
-    for _ in range(100):
-        calls = iter(range(10))
-
-        def dying(*given: Any, calls: Iterator[int] = calls) -> Any:
-            if next(calls) == 2:
-                raise Crash
-            return commit(*given)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(runner, "_commit", dying)
-            try:
-                pipeline.run(unit)
-                if unit not in pipeline.ready():
-                    break  # otherwise its time slice was over
-            except Crash:
-                crashes += 1
-        pipeline.clock.advance(hours=1)
+    crashes = run_with_crashes(pipeline, unit, survives=2)
     assert crashes > 1
     pipeline.work()
     done = {task.unit: task for task in pipeline.tasks(kinds.ERASE)}[unit]
@@ -316,6 +296,30 @@ def test_rows_stored_during_the_last_step_are_erased(
     assert late
     assert rows(pipeline, session_key=message.session_key) == {}
     assert only_task(pipeline).outcome["conclusions"] == 2
+
+
+def test_the_size_of_a_batch_follows_the_time_of_the_one_before() -> None:
+    def after(size: int | None, seconds: float) -> int:
+        payload = {} if size is None else {batches.ENTRY: size}
+        task = r.Task(
+            uid="t",
+            unit="erase:peer:1",
+            kind=kinds.ERASE,
+            payload=payload,
+            not_before=r.IMMEDIATELY,
+            created_at=r.IMMEDIATELY,
+        )
+        step = batches.adapted(Unfinished(task), seconds, 100)
+        assert isinstance(step, Unfinished)
+        return batches.size(step.task, 100)
+
+    limit = batches.SECONDS
+    assert after(None, limit) == batches.FIRST_SIZE
+    assert after(20, limit / 10) == 40, "it at most doubles"
+    assert after(80, limit / 10) == 100
+    assert after(100, limit * 2) == 50
+    assert after(20, limit * 100) == batches.MIN_SIZE
+    assert after(100, 0.0) == 100
 
 
 def test_other_units_run_between_steps(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from memservice.domain import records as r
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
+from memservice.pipeline.derive import store
 from memservice.services import messages as message_service
 from memservice.services import sessions
 from memservice.services.erasure import messages, positions, remains
@@ -104,6 +105,24 @@ def test_a_conclusion_with_another_source_loses_one(pipeline: Pipeline) -> None:
     )
     assert left.metadata == {"message_id": second.uid}
     delete(pipeline, second)
+    assert pipeline.conclusions("alice") == []
+
+
+def test_a_repetition_keeps_a_conclusion(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MAX_SOURCES", 2)
+    said = []
+    for _ in range(3):
+        said += pipeline.say("s", ("alice", "I like tea."))
+        pipeline.work()
+    (held,) = pipeline.conclusions("alice")
+    assert (held.times_derived, held.message_keys) == (3, [said[1].key, said[2].key])
+    assert held.said_at == said[0].created_at
+    delete(pipeline, said[1])
+    (left,) = pipeline.conclusions("alice")
+    assert (left.uid, left.message_keys) == (held.uid, [said[2].key])
+    delete(pipeline, said[2])
     assert pipeline.conclusions("alice") == []
 
 
@@ -340,7 +359,7 @@ def test_it_is_not_done_while_something_is_left(
     monkeypatch.setattr(type(pipeline.rt.storage.text), "indexed", lambda *_: [said[1].key])
     pipeline.work()
     (task,) = pipeline.tasks(kinds.ERASE)
-    assert "texts of messages" in (task.last_error or "")
+    assert "text index" in (task.last_error or "")
     assert receipt(pipeline, erasure).state == r.ERASING
     monkeypatch.undo()
     pipeline.clock.advance(hours=1)
@@ -373,3 +392,22 @@ def test_a_task_that_lists_the_message_loses_it(
         {"kind": "message", "keys": [first], "like": [first]},
         {"kind": "document", "keys": keys},
     ]
+
+
+def test_an_idempotency_record_that_is_erased_meanwhile_is_no_failure(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafts = [message_service.Draft("I like tea.", "alice")]
+    (message,) = message_service.create(pipeline.rt, PRINCIPAL, WORKSPACE, "s", drafts, "a key")
+    read = remains.next_idempotency_keys
+
+    def read_and_erase(tx: Transaction, *arguments: Any) -> Any:
+        rows = read(tx, *arguments)
+        tx.rows.delete(r.IdempotencyKey, TRUE)
+        monkeypatch.setattr(remains, "next_idempotency_keys", read)
+        return rows
+
+    erasure = delete(pipeline, message)
+    monkeypatch.setattr(remains, "next_idempotency_keys", read_and_erase)
+    pipeline.work()
+    assert receipt(pipeline, erasure).state == r.FINISHED

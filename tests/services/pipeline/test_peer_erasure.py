@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,18 +14,21 @@ from memservice.domain.errors import InvalidInput, NotFound, Unauthorised
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import new_uid
 from memservice.pipeline.deletion import peers as peer_erasure
-from memservice.services import cards, conclusions, workspaces
+from memservice.services import browsing, cards, conclusions, workspaces
 from memservice.services import messages as message_service
 from memservice.services import peers as peer_service
+from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
+from memservice.services.chat import evidence
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.erasure import peers, positions
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.paging import Paging
+from memservice.services.retrieval import context, search
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import TABLES
-from memservice.worker import runner
+from support.erasure.kills import run_with_crashes
 from support.pipeline.all_tables import fill
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
@@ -94,6 +97,38 @@ def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
     assert "quokka" not in all_rows(pipeline)
 
 
+def test_what_it_said_is_gone_from_every_read_before_a_worker_begins(pipeline: Pipeline) -> None:
+    said = pipeline.say(
+        "s", ("alice", "I own a quokka."), *(("bob", f"I like tea {n}.") for n in range(30))
+    )
+    pipeline.work()
+    rt = pipeline.rt
+
+    def reads() -> str:
+        """Everything that callers read of the session and the workspace."""
+        page = message_service.page(rt, PRINCIPAL, WORKSPACE, "s", None, Paging(1, 50))
+        assert page.total == len(page.items)
+        options = context.SessionContextOptions(summary=True)
+        of_session = context.of_session(rt, PRINCIPAL, WORKSPACE, "s", options)
+        with rt.storage.read() as tx:
+            (workspace,) = tx.rows.page(r.Workspace)
+            (session,) = tx.rows.page(r.Session)
+            bounds = bounds_for(tx, PRINCIPAL, workspace)
+            matching = tx.rows.page(r.Conclusion, bounds.condition)
+            tail = evidence.tail(tx, session, 10_000, bounds)
+        found = search.search(rt, PRINCIPAL, WORKSPACE, search.SearchOptions("quokka"))
+        transcript = browsing.transcript(rt, PRINCIPAL, WORKSPACE, "s")
+        listed = conclusions.page(rt, PRINCIPAL, WORKSPACE, None, Paging(1, 50))
+        return repr((page, of_session, matching, tail, found, transcript.messages, listed))
+
+    assert "quokka" in reads()
+    erase(pipeline)
+    assert "quokka" not in reads()
+    assert "I like tea 29." in reads()
+    with pytest.raises(NotFound):
+        message_service.get(rt, PRINCIPAL, WORKSPACE, "s", said[0].uid)
+
+
 @pytest.mark.slow
 def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
@@ -138,10 +173,6 @@ def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
             assert row.message_count == 25
 
 
-class Crash(BaseException):
-    """The process dies."""
-
-
 def test_an_interrupted_erasure_continues(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,25 +181,7 @@ def test_an_interrupted_erasure_continues(
     fill(pipeline, WORKSPACE, "s")
     erasure = erase(pipeline)
     (unit,) = [unit for unit in pipeline.ready() if unit.startswith("erase:")]
-    commit = runner._commit
-    crashes = 0
-    for _ in range(200):
-        calls = iter(range(10))
-
-        def dying(*arguments: Any, calls: Iterator[int] = calls) -> Any:
-            outcome = commit(*arguments) if next(calls) == 0 else None
-            if outcome is None:
-                raise Crash
-            return outcome
-
-        with monkeypatch.context() as patched:
-            patched.setattr(runner, "_commit", dying)
-            try:
-                pipeline.run(unit)
-                break
-            except Crash:
-                crashes += 1
-        pipeline.clock.advance(hours=1)
+    crashes = run_with_crashes(pipeline, unit)
     assert crashes > 5
     pipeline.work()
     done = receipt(pipeline, erasure)

@@ -108,6 +108,18 @@ def test_an_unreachable_endpoint_is_reported(pipeline: Pipeline, url: str, error
     assert attempt.error.startswith(error)
 
 
+def test_the_reason_of_a_failed_delivery_is_logged_without_the_answer(
+    pipeline: Pipeline, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = register(pipeline, receiver)
+    receiver.answers(500)
+    emit_test(pipeline)
+    pipeline.work()
+    reason = f"NotDelivered: the endpoint {hook.uid} answered 500"
+    assert f"webhook workspace={WORKSPACE} task=" in caplog.text
+    assert f"failed ({reason}), attempt=1 unit=webhook:" in caplog.text
+
+
 def test_an_undeliverable_event_becomes_a_dead_letter_and_can_be_redelivered(
     pipeline: Pipeline, receiver: Receiver
 ) -> None:

@@ -11,8 +11,8 @@ import urllib.request
 import pytest
 from flask.testing import FlaskClient
 
+import memservice
 from memservice.app import create_app
-from memservice.services.events.store_metrics import count_pending
 from memservice.telemetry import metrics as telemetry_metrics
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.events import DialecticCompleted, DreamSpecialist, Event, SummaryCreated
@@ -40,8 +40,15 @@ message_embeddings_pending gauge
 models_unavailable gauge
 db_queries_in_flight gauge instance_type
 db_pool_connections gauge instance_type state
+memservice_tasks gauge kind state
+memservice_oldest_task_seconds gauge kind
+memservice_task_failures_total counter kind error
+memservice_webhook_deliveries_total counter outcome
+memservice_workers gauge
+memservice_part_up gauge part
+memservice_build_info gauge version
 """
-"""As the contract lists them; every one has the label `namespace` besides."""
+"""Those of the contract, and those of memservice. Each also has the label `namespace`."""
 
 BUCKETS = "0.05 0.1 0.25 0.5 0.75 1.0 2.0 5.0 10.0 20.0 30.0 60.0 120.0 +Inf".split()
 SAMPLE = re.compile(r"^(?P<name>\w+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")
@@ -80,6 +87,7 @@ def test_every_metric_has_its_name_type_and_labels(open_services: OpenServices) 
     services = open_services(role="worker", metrics=metrics)
     metrics.answered("GET", "/v3/x/<workspace_id>", 200, 0.3)
     metrics.worked("representation", "w", 1)
+    metrics.failure("representation", "ValueError")
     services.say("s", ("ann", "hi"))
     services.rt.emit(_chat())
     text = told(metrics)
@@ -100,7 +108,12 @@ def test_every_metric_has_its_name_type_and_labels(open_services: OpenServices) 
 
 def test_bounded_labels_start_at_zero() -> None:
     text = told(Metrics("memservice", "api"))
-    assert set(samples(text).values()) == {0.0}
+    found = samples(text)
+    build = {"namespace": "memservice", "version": memservice.__version__}
+    assert found.pop(("memservice_build_info", frozenset(build.items()))) == 1
+    assert set(found.values()) == {0.0}
+    for outcome in ("delivered", "to_be_retried", "dead_letter"):
+        assert value(text, "memservice_webhook_deliveries_total", outcome=outcome) == 0
     for kind, listed in EVENTS.items():
         assert value(text, "telemetry_events_emitted_total", type=kind) == 0
         assert (
@@ -295,7 +308,6 @@ def test_connections_are_reported_if_the_storage_counts_them(open_services: Open
     metrics = Metrics("memservice", "deriver")
     services = open_services(role="worker", metrics=metrics)
     services.say("s", ("ann", "hi"))
-    count_pending(services.rt.storage, metrics)
     text = told(metrics)
     size = value(text, "db_pool_connections", instance_type="deriver", state="size")
     assert size == (

@@ -271,7 +271,7 @@ class SaysItIsIll(MemoryStorage):
 
 
 class ReclaimsForEver(MemoryStorage):
-    def reclaim(self, *, thorough: bool = False) -> bool:
+    def reclaim(self, *, thorough: bool = False, erasure: bool = False) -> bool:
         return True
 
 

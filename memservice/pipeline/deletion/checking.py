@@ -1,0 +1,119 @@
+"""The end of every erasure: every place is searched for what is left of the erased rows, and the
+receipt is `done` only if nothing is."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from memservice.domain.records import Task
+from memservice.pipeline.deletion import reclaiming
+from memservice.pipeline.handler import Outcome, Prepared, Unfinished
+from memservice.runtime import Runtime
+from memservice.services import webhooks
+from memservice.services.erasure import receipts, remains
+from memservice.services.erasure.erased import Erased, NotErased, joined, named
+from memservice.services.erasure.searches import SEARCHES
+from memservice.spi.storage import Transaction
+from memservice.telemetry.events import Event
+
+SECONDS = 0.25
+"""About the time of one step."""
+MAX_ROUNDS = 3
+"""How often the remains are removed before the task fails."""
+CHECKS, ROUNDS = "checks", "rounds"
+"""Entries of the payload: how often the whole search, and that of one batch, found something."""
+_PROGRESS = ("search", "after", "left")
+
+
+def search(rt: Runtime, task: Task, erased: Erased, before: str, then: str) -> Prepared:
+    """The next step of the search. At its end the task goes on with the stage `then`, or, if
+    something is left, with the stage `before`, which removes it."""
+    ends = time.monotonic() + SECONDS
+    number, after = task.payload.get("search", 0), task.payload.get("after", 0)
+    left = set(task.payload.get("left", ()))
+    while number < len(SEARCHES):
+        is_left, last = SEARCHES[number].search(rt, erased, after)
+        if is_left:
+            left.add(SEARCHES[number].name)
+        if last is None or is_left:
+            number += 1
+        after = last if last is not None and not is_left else 0
+        if time.monotonic() >= ends:
+            break
+    if number < len(SEARCHES):
+        following = at(task, search=number, after=after, left=sorted(left))
+    elif left:
+        following = again(task, sorted(left), stage=before)
+    else:
+        following = at(task, stage=then)
+    return Prepared(lambda tx: following)
+
+
+def remove(
+    rt: Runtime, tx: Transaction, task: Task, erased: Erased, rows: Mapping[str, Any]
+) -> tuple[Counter[str], dict[str, Any]]:
+    """Remove what a search found of these rows. Returns the counts, and the rows with conclusions
+    that were stored meanwhile."""
+    late = remains.remove_from_store(rt, tx, erased)
+    totals = Counter(task.outcome)
+    totals["conclusions"] += len(late)
+    return totals, joined(rows, named({}, (), late))
+
+
+def again(
+    task: Task,
+    left: Sequence[str],
+    counter: str = CHECKS,
+    totals: Counter[str] | None = None,
+    **progress: Any,
+) -> Unfinished:
+    """The task with this progress, after a search found something in the places `left`. Raises
+    NotErased after `MAX_ROUNDS` in one attempt. `counter`: the entry of the payload that counts."""
+    before = task.payload.get(counter, {})
+    rounds = before["rounds"] if before.get("attempts") == task.attempts else 0
+    if rounds >= MAX_ROUNDS:
+        raise NotErased(f"still left of erased rows: {', '.join(left)}")
+    progress[counter] = {"rounds": rounds + 1, "attempts": task.attempts}
+    return at(task, totals, **progress)
+
+
+def at(task: Task, totals: Counter[str] | None = None, **progress: Any) -> Unfinished:
+    """The task with this progress. A search begins at the first place."""
+    payload = {name: task.payload[name] for name in task.payload if name not in _PROGRESS}
+    counts = task.outcome if totals is None else dict(+totals)
+    return Unfinished(replace(task, payload={**payload, **progress}, outcome=counts))
+
+
+def reclaim(rt: Runtime, task: Task, then: str) -> Prepared:
+    """Remove the remains from the files of the storage, step by step."""
+    following = Unfinished(task) if reclaiming.step(rt) else at(task, stage=then)
+    return Prepared(lambda tx: following)
+
+
+def remove_traces(rt: Runtime, task: Task) -> None:
+    """Remove the traces of the workspace from the file that this process can write."""
+    with rt.storage.read() as tx:
+        erasure = tx.erasures.of_task(task.uid)
+    if erasure is not None:
+        remains.remove_traces(rt, erasure.workspace, task.created_at)
+
+
+def finish(rt: Runtime, task: Task, telemetry: Iterable[Event] = ()) -> Prepared:
+    """The last step of an erasure: its receipt is `done`."""
+    finished: list[webhooks.Event | None] = []
+
+    def store(tx: Transaction) -> Outcome:
+        finished.clear()
+        finished.append(receipts.finish(rt, tx, task, task.outcome))
+        return dict(task.outcome)
+
+    def events(outcome: Outcome) -> Iterable[Event]:
+        for event in finished:
+            webhooks.notify_plugins(rt, event)
+        return telemetry
+
+    return Prepared(store, events)

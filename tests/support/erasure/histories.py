@@ -1,0 +1,202 @@
+"""Performs a plan on a store: completely, or without what it erases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memservice.domain import records as r
+from memservice.domain.errors import Conflict, Unavailable
+from memservice.domain.filters import equals
+from memservice.services import (
+    cloning,
+    corrections,
+    deletion,
+    dreams,
+    messages,
+    scopes,
+    sessions,
+    webhooks,
+    workspaces,
+)
+from memservice.services import peers as peer_service
+from memservice.services.chat import chat
+from memservice.services.chat.chat import ChatOptions
+from memservice.services.dreams import DreamRequest
+from memservice.services.erasure import mentions, peers
+from memservice.services.erasure import messages as message_erasure
+from memservice.services.messages import Draft
+from memservice.services.sessions import SessionFields
+from memservice.services.transfer import export
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement
+from support.erasure.kills import Kills
+from support.erasure.plans import SCOPE, TOPICS, Conversation, Person, Plan, Turn
+from support.pipeline.fakes import ScriptedReasoner
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+
+
+class Dreamer(ScriptedReasoner):
+    """Concludes from all that somebody likes of a topic, and quotes it in the card."""
+
+    number = 0
+
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        explicit = [known for known in request.known if known.level == r.EXPLICIT]
+        quotations = [f"ATTRIBUTE: {known.content}" for known in explicit]
+        card = list(dict.fromkeys([*request.card, *quotations]))
+        if request.card_only:
+            return Consolidated(card=card)
+        created = [
+            Statement(
+                f"dream {self.number}: a friend of {topic}",
+                (),
+                r.DEDUCTIVE,
+                tuple(known.uid for known in sources),
+                tuple(known.content for known in sources),
+            )
+            for topic in TOPICS
+            if (sources := [known for known in explicit if f" {topic}" in known.content])
+        ]
+        return Consolidated(created, card=card if request.write_card else None)
+
+
+class History:
+    """A plan that is performed. `whole` False: without the erasures and all that they erase, as if
+    it had never been said."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        plan: Plan,
+        *,
+        whole: bool = True,
+        kills: Kills | None = None,
+        webhook: str | None = None,
+    ) -> None:
+        assert isinstance(pipeline.reasoner, Dreamer)
+        self.pipeline, self.plan, self.whole = pipeline, plan, whole
+        self.reasoner = pipeline.reasoner
+        self.kills = kills
+        self.webhook = webhook
+        self.slugs: dict[Conversation, str] = {}
+        self.exports: list[bytes] = []
+
+    def perform(self) -> None:
+        for action in self.plan.actions:
+            self.pipeline.clock.advance(seconds=1)
+            getattr(self, action.name)(*action.arguments)
+
+    def work(self) -> None:
+        if self.kills is None:
+            self.pipeline.work()
+        else:
+            self.kills.work(self.pipeline)
+
+    def say(self, conversation: Conversation, turns: Sequence[Turn], key: str) -> None:
+        rt = self.pipeline.rt
+        self.slugs[conversation] = conversation.slug
+        self._register()
+        fields = SessionFields(scopes=[SCOPE] if conversation.slug == "s0" else [])
+        sessions.get_or_create(rt, PRINCIPAL, WORKSPACE, conversation.slug, fields)
+        authors = {turn.author: None for turn in turns if self.whole or not turn.author.erased}
+        for author in authors:
+            metadata = {"name": author.name}
+            peer_service.get_or_create(rt, PRINCIPAL, WORKSPACE, author.slug, metadata, None)
+        if authors:
+            members = {author.slug: sessions.MemberConfig() for author in authors}
+            sessions.add_peers(rt, PRINCIPAL, WORKSPACE, conversation.slug, members)
+        drafts = [
+            Draft(
+                turn.content(finally_=not self.whole),
+                turn.author.slug,
+                metadata={"note": turn.marker},
+                configuration={"summary": {"messages_per_short_summary": 10}},
+            )
+            for turn in turns
+            if self.whole or turn.survives
+        ]
+        if drafts:
+            messages.create(rt, PRINCIPAL, WORKSPACE, conversation.slug, drafts, key)
+
+    def _register(self) -> None:
+        """Register the endpoint of webhooks before the first message."""
+        if self.webhook is not None:
+            workspaces.get_or_create(self.pipeline.rt, PRINCIPAL, WORKSPACE, None, None)
+            webhooks.register(self.pipeline.rt, PRINCIPAL, WORKSPACE, self.webhook)
+            self.webhook = None
+
+    def clone(self, conversation: Conversation, copy: Conversation) -> None:
+        rt = self.pipeline.rt
+        try:
+            self.slugs[copy] = cloning.clone(rt, PRINCIPAL, WORKSPACE, conversation.slug).slug
+        except Unavailable:  # a peer of it is being erased
+            self.work()
+            self.slugs[copy] = cloning.clone(rt, PRINCIPAL, WORKSPACE, conversation.slug).slug
+
+    def delete_message(self, turn: Turn, conversations: Sequence[Conversation]) -> None:
+        if not self.whole:
+            return
+        for conversation in conversations:
+            slug = self.slugs[conversation]
+            with self.pipeline.rt.storage.read() as tx:
+                rows = tx.rows.page(r.Message, equals(session=slug))
+            (message,) = [row for row in rows if turn.marker in row.content]
+            message_erasure.delete(self.pipeline.rt, PRINCIPAL, WORKSPACE, slug, message.uid)
+
+    def erase_peer(self, person: Person, redacts: bool) -> None:
+        if self.whole:
+            choice = mentions.REDACT if redacts else mentions.KEEP
+            peers.erase(self.pipeline.rt, PRINCIPAL, WORKSPACE, person.slug, choice)
+
+    def delete_session(self, conversation: Conversation) -> None:
+        deletion.delete_session(self.pipeline.rt, PRINCIPAL, WORKSPACE, conversation.slug)
+        self.work()  # its name is free afterwards
+
+    def dream(self, person: Person, number: int) -> None:
+        self.work()
+        self.reasoner.number = number
+        if self.whole or not person.erased:
+            request = DreamRequest(person.slug, dreams.OMNI)
+            dreams.schedule(self.pipeline.rt, PRINCIPAL, WORKSPACE, request)
+        self.work()
+
+    def _conclusion(self, turn: Turn) -> r.Conclusion | None:
+        """The live conclusion from a message, of its author about itself."""
+        rows = self.pipeline.conclusions(turn.author.slug)
+        found = [row for row in rows if row.level == r.EXPLICIT and turn.marker in row.content]
+        return found[0] if found else None
+
+    def correct(self, turn: Turn, marker: str) -> None:
+        self.work()
+        if self.whole or turn.survives:
+            row = self._conclusion(turn)
+            if row is not None:
+                text = f"I really like {marker} {turn.topic}."
+                corrections.correct(self.pipeline.rt, PRINCIPAL, WORKSPACE, row.uid, text)
+
+    def invalidate(self, turn: Turn) -> None:
+        self.work()
+        if self.whole or turn.survives:
+            row = self._conclusion(turn)
+            if row is not None:
+                reason = f"not {turn.marker}"
+                corrections.invalidate(self.pipeline.rt, PRINCIPAL, WORKSPACE, row.uid, reason)
+
+    def leave_scope(self) -> None:
+        scopes.remove_session(self.pipeline.rt, PRINCIPAL, WORKSPACE, SCOPE, "s0")
+
+    def join_scope(self) -> None:
+        scopes.add_sessions(self.pipeline.rt, PRINCIPAL, WORKSPACE, SCOPE, ["s0"])
+
+    def ask(self, turn: Turn) -> None:
+        if self.whole or turn.survives:
+            options = ChatOptions(f"Who likes {turn.marker}?")
+            answer = chat.ask_peer(
+                self.pipeline.rt, PRINCIPAL, WORKSPACE, turn.author.slug, options
+            )
+            answer.content()
+
+    def export(self) -> None:
+        try:
+            self.exports.append(b"".join(export.lines(self.pipeline.rt, WORKSPACE)))
+        except Conflict:  # an erasure is not finished
+            return
