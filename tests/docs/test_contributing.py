@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.xdist_group("contributing"),
 ]
 
-FOLDERS = ("memservice", "backends", "plugins", "tests", "scripts", "docs")
+FOLDERS = ("memservice", "backends", "config", "plugins", "tests", "scripts", "docs")
 FILES = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "tox.ini")
 PAGES = ("route", "task", "setting", "migration", "plugin-kind")
 DO_NOT_COMPILE = "PYTHONDONTWRITEBYTECODE"
@@ -83,7 +83,7 @@ def run(command: str, copy: Path) -> None:
             "no:cacheprovider",
             *words[1:],
         ]
-    path = [str(copy / folder) for folder in (".", "backends", "plugins", "tests")]
+    path = [str(copy / folder) for folder in (".", "backends", "config", "plugins", "tests")]
     given = {name: value for name, value in os.environ.items() if name != DO_NOT_COMPILE}
     done = subprocess.run(
         words,

@@ -18,7 +18,7 @@ from support.docs.settings_page import page
 from support.processes import preloaded
 
 WITHOUT_EFFECT = {"DB_SQL_DEBUG", "DREAM_SURPRISAL__TREE_TYPE", "EMBEDDING_MAX_PENDING_EMBED_TASKS"}
-SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_TEST_CACHE"}
+SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_URL", "MEMSERVICE_API_KEY", "MEMSERVICE_TEST_CACHE"}
 """Variables that say where to look, before any setting is read."""
 
 

@@ -58,7 +58,7 @@ def told(honcho: Commands) -> dict[str, Any]:
         ("bob", SISTER),
         ("alice", WORK),
     ]
-    honcho.until(0, "workspace", "queue-status", part="pending_work_units")
+    honcho.wait_for_queue()
     return {"messages": [message["id"] for message in stored]}
 
 

@@ -40,7 +40,7 @@ def said(honcho: Commands) -> list[str]:
     honcho("message", "create", WORK, "-p", "alice", "-s", "work")
     honcho("conclusion", "create", CELLO, "--observer", "bob", "--observed", "alice", "-s", "talk")
     honcho("conclusion", "create", TEA, "--observer", "bob", "--observed", "alice", "-s", "work")
-    honcho.until(0, "workspace", "queue-status", part="pending_work_units")
+    honcho.wait_for_queue()
     return messages
 
 
@@ -135,7 +135,7 @@ def test_an_option_leaves_out_the_summary(honcho: Commands, server: Server) -> N
         json={"messages": messages},
         timeout=60,
     ).raise_for_status()
-    honcho.until(0, "workspace", "queue-status", part="pending_work_units")
+    honcho.wait_for_queue()
     with_it, without_it, shown = honcho.several(
         ("session", "context", "long", "--summary"),
         ("session", "context", "long", "--no-summary"),
@@ -214,7 +214,7 @@ def test_options_filter_the_queue_status(honcho: Commands, said: list[str]) -> N
     fresh = ("-w", f"w-{uuid.uuid4().hex[:12]}")
     for peer, session in (("alice", "one"), ("bob", "one"), ("alice", "two")):
         honcho("message", "create", TORTOISE, "-p", peer, "-s", session, *fresh)
-    honcho.until(0, "workspace", "queue-status", *fresh, part="pending_work_units")
+    honcho.wait_for_queue(*fresh)
     whole, of_session, of_observer, of_sender = honcho.several(
         ("workspace", "queue-status", *fresh),
         ("workspace", "queue-status", "-s", "one", *fresh),

@@ -1,5 +1,5 @@
-"""The published client, unmodified, against a running server: every method and parameter, plain and
-asynchronous. `test_published_client_on_indexes.py` runs it on PostgreSQL."""
+"""The published client, unmodified, against a running server: every method and parameter. Its
+asynchronous face runs on PostgreSQL by default: see `test_published_client_on_indexes.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.clients.faces import faces
 from support.clients.runs import Runs, scenarios
 from support.clients.server import Server
 
@@ -22,19 +23,17 @@ LOCAL = {"Peer.message", "Peer.conclusions_of"}
 """Methods that ask no server."""
 
 
+def ungiven(result: dict[str, Any]) -> set[str]:
+    """Parameters of the client's methods that a run gave to none of its calls."""
+    return {name for name in result["ungiven"] if name.partition("(")[0] not in LOCAL}
+
+
 @pytest.fixture(scope="session")
 def runs(published_client: Path, server: Server) -> Runs:
     return Runs(published_client, PACKAGE, server.url)
 
 
-FACES = [
-    pytest.param(face, marks=pytest.mark.xdist_group(f"client-{face}"))
-    for face in ("sync", "async")
-]
-"""Of the client. All tests of one face run in one process, which runs the client once."""
-
-
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", faces("client"))
 class TestPublishedClient:
     def test_all_scenarios_ran(self, runs: Runs, face: str) -> None:
         result = runs.result(face)
@@ -45,9 +44,7 @@ class TestPublishedClient:
         assert set(runs.result(face)["uncalled"]) == LOCAL
 
     def test_every_parameter_is_given(self, runs: Runs, face: str) -> None:
-        assert {
-            name for name in runs.result(face)["ungiven"] if name.partition("(")[0] not in LOCAL
-        } == set()
+        assert ungiven(runs.result(face)) == set()
 
     @pytest.mark.parametrize("name", scenarios(PACKAGE))
     def test_scenario(self, runs: Runs, face: str, name: str, record_property: Any) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from werkzeug.serving import make_server
 
-from e2e.test_published_client import PACKAGE
+from e2e.test_published_client import LOCAL, PACKAGE, ungiven
 from memservice.app import create_app
 from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
@@ -73,10 +73,13 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
                 yield here
 
 
-@pytest.mark.parametrize("face", ["sync", pytest.param("async", marks=pytest.mark.heavy)])
+# By default, the plain face runs on SQLite: each face and each kind of store is tested once.
+@pytest.mark.parametrize("face", ["async", pytest.param("sync", marks=pytest.mark.heavy)])
 def test_every_scenario_works_on_each_index(published_client: Path, url: str, face: str) -> None:
     result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)
+    assert set(result["uncalled"]) == LOCAL
+    assert ungiven(result) == set()
     assert {
         name: each["failure"]
         for name, each in result["scenarios"].items()

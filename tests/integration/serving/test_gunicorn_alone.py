@@ -1,4 +1,4 @@
-"""gunicorn without `memservice serve`, with `config/gunicorn.conf.py`: it serves, counts and
+"""gunicorn without `memservice serve`, with `gunicorn.conf.py`: it serves, counts and
 drains."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         "-m",
         "gunicorn",
         "--config",
-        str(root / "config" / "gunicorn.conf.py"),
+        str(root / "config" / "memservice_deployment" / "gunicorn.conf.py"),
         "memservice.serving.wsgi:app",
     ]
     url = f"http://127.0.0.1:{port}"

@@ -84,6 +84,11 @@ class Commands:
         """Run commands that only read, in the order given, however they end."""
         return [self.run(*words) for words in commands]
 
+    def wait_for_queue(self, *words: str) -> None:
+        """Until no task is pending and none is in progress. `words`: options of the command."""
+        for part in ("pending_work_units", "in_progress_work_units"):
+            self.until(0, "workspace", "queue-status", *words, part=part)
+
     def until(self, expected: Any, *words: str, part: str, seconds: float = 60.0) -> None:
         """Run a command until a part of what it prints is as expected."""
         deadline = time.monotonic() + seconds

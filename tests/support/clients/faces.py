@@ -8,7 +8,7 @@ import pytest
 def faces(group: str) -> list[object]:
     """Both faces. The tests of one face run in one process, which runs the client once.
 
-    The requests are the same, so by default only the plain face of an older client runs.
+    The requests are the same, so by default only the plain face runs.
     """
     return [
         pytest.param("sync", marks=pytest.mark.xdist_group(f"{group}-sync")),

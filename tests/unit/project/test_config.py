@@ -1,5 +1,5 @@
-"""What lies in `config/`: every file names only settings, commands, options, ports and metrics that
-exist."""
+"""The templates of `memservice_deployment`: they name only settings, commands, options, ports
+and metrics that exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -20,7 +19,6 @@ import yaml
 
 from memservice.api import exposure
 from memservice.cli import cli
-from memservice.domain.errors import ConfigurationError
 from memservice.plugins import load_plugins
 from memservice.settings import Settings, families, load_settings
 from memservice.settings.declare import tree
@@ -33,7 +31,7 @@ SECRET = "s" * 40
 
 @pytest.fixture
 def config(root: Path) -> Path:
-    return root / "config"
+    return root / "config" / "memservice_deployment"
 
 
 def test_profiles_load_without_a_note(config: Path, tmp_path: Path) -> None:
@@ -112,71 +110,16 @@ def test_systemd_units_run_existing_commands(config: Path, unit: str, command: s
         assert name in tree(Settings).by_variable
 
 
-def test_containers_run_existing_commands(config: Path, root: Path, tmp_path: Path) -> None:
-    compose: dict[str, Any] = yaml.safe_load((config / "compose.yaml").read_text(encoding="utf-8"))
-    services = compose["services"]
-    assert parsed(services["api"]["command"]) == "serve"
-    assert parsed(services["worker"]["command"]) == "worker"
-    given = {
-        name: re.sub(r"\$\{\w+:\?[^}]*\}", SECRET, value)
-        for name, value in services["api"]["environment"].items()
-    }
-    given = {name: re.sub(r"\$\{\w+:-\}", "", value) for name, value in given.items()}
-    settings = load_settings(environ=given, cwd=tmp_path)
-    assert settings.notes == ()
-    assert settings.auth.use_auth
-    assert {
-        settings.db.connection_uri.split("@")[1].split(":")[0],
-        (settings.app.redis_url or "").split("/")[2].split(":")[0],
-    } <= set(services)
-    assert set(services["api"]["depends_on"]) <= set(services)
-    assert services["api"]["ports"] == [
-        f"127.0.0.1:{settings.server.port}:{settings.server.port}"
-    ], "on this machine alone"
-    assert (
-        config / services["api"]["build"]["context"] / services["api"]["build"]["dockerfile"]
-    ).is_file()
-    mounted = [
-        volume.split(":")[0]
-        for service in services.values()
-        for volume in service.get("volumes", [])
-    ]
-    assert [
-        name for name in mounted if name not in compose["volumes"] and not (config / name).exists()
-    ] == []
-
-
-def test_the_image_installs_existing_extras(config: Path, root: Path) -> None:
-    text = (config / "Dockerfile").read_text(encoding="utf-8")
-    extras = re.search(r"'\.\[([\w,]+)\]'", text)
-    assert extras is not None
-    said = configparser.ConfigParser()
-    said.read(root / "setup.cfg", encoding="utf-8")
-    assert set(extras[1].split(",")) <= set(said["options.extras_require"])
-    (run,) = re.findall(r"^CMD (\[.*\])$", text, re.M)
-    assert parsed(json.loads(run)) == "serve"
-    assert f"EXPOSE {Settings().server.port}\n" in text
-
-
 def test_configurations_that_listen_on_every_address_require_keys(
     config: Path, tmp_path: Path
 ) -> None:
-    """The image by itself, too: without a secret it does not start."""
-    (said,) = re.findall(r"^ENV (.*)$", (config / "Dockerfile").read_text(encoding="utf-8"), re.M)
-    given = dict(pair.split("=", 1) for pair in shlex.split(said))
-    with pytest.raises(ConfigurationError, match="AUTH_USE_AUTH = true needs AUTH_JWT_SECRET"):
-        load_settings(environ=given, cwd=tmp_path)
-    image = load_settings(environ=given | {"AUTH_JWT_SECRET": SECRET}, cwd=tmp_path)
-    profiles = [
-        load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path)
-        for name in SHAPES
-    ]
-    for settings in (image, *profiles):
+    for name in SHAPES:
+        settings = load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path)
         assert exposure.warnings(settings, settings.server.host) == []
 
 
 def test_prometheus_scrapes_the_metrics_paths(config: Path) -> None:
-    said = yaml.safe_load((config / "prometheus.yml").read_text(encoding="utf-8"))
+    said = yaml.safe_load((config / "docker" / "prometheus.yml").read_text(encoding="utf-8"))
     targets = {
         job["job_name"]: job["static_configs"][0]["targets"] for job in said["scrape_configs"]
     }
@@ -185,7 +128,9 @@ def test_prometheus_scrapes_the_metrics_paths(config: Path) -> None:
         "memservice-api": [f"api:{settings.server.port}"],
         "memservice-worker": [f"worker:{settings.metrics.port}"],
     }
-    services = yaml.safe_load((config / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    services = yaml.safe_load((config / "docker" / "compose.yaml").read_text(encoding="utf-8"))[
+        "services"
+    ]
     assert {target.split(":")[0] for hosts in targets.values() for target in hosts} <= set(services)
 
 
@@ -210,7 +155,7 @@ def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
 
 
 @pytest.mark.slow
-def test_configuration_is_in_the_source_distribution_but_not_in_the_wheel(
+def test_the_source_distribution_contains_templates_and_documentation(
     root: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "source" / "memservice"
@@ -230,18 +175,19 @@ def test_configuration_is_in_the_source_distribution_but_not_in_the_wheel(
         packed = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
         file.relative_to(root).as_posix()
-        for folder in ("config", "docs")
+        for folder in ("memservice", "config", "docs")
         for file in (root / folder).rglob("*")
         if file.is_file() and file.suffix != ".webp"  # screenshots: see MANIFEST.in
     }
     assert {name for name in wanted if "__pycache__" not in name} - packed == set()
 
 
-def test_the_operators_page_names_every_file(root: Path) -> None:
-    page = (root / "docs" / "operations.md").read_text(encoding="utf-8")
+def test_the_pages_of_operators_name_every_file(root: Path) -> None:
+    pages = [root / "docs" / name for name in ("operations.md", "containers.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     files = {
         file.relative_to(root).as_posix()
-        for file in (root / "config").rglob("*")
-        if file.is_file() and file.suffix != ".pyc"
+        for file in (root / "config" / "memservice_deployment").rglob("*")
+        if file.is_file() and file.suffix != ".pyc" and file.name not in ("__init__.py", "py.typed")
     }
-    assert {file for file in files if f"(../{file})" not in page} == set()
+    assert {file for file in files if f"(../{file})" not in text} == set()

@@ -304,10 +304,14 @@ def test_plain_packages_name_things(root: Path) -> None:
 
 def test_helpers_of_tests_have_names_that_say_what_they_are(root: Path) -> None:
     wrong = []
+    a_retired_word = re.compile(rf"\b({'|'.join(RETIRED_IN_TESTS)})\b")
     for shelf in ("tests", "benchmarks"):
         for file in sorted((root / shelf).rglob("*.py")):
             name = file.relative_to(root).as_posix()
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            source = file.read_text(encoding="utf-8")
+            if not a_retired_word.search(f"{file.stem}\n{source}"):
+                continue  # to parse all files takes seconds
+            tree = ast.parse(source)
             for line, identifier in [(0, file.stem), *identifiers(tree)]:
                 if identifier in RETIRED_IN_TESTS:
                     wrong.append(f"{name}:{line}: {identifier}: say {RETIRED_IN_TESTS[identifier]}")

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 import configparser
+import importlib.util
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.request
+import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import entry_points, packages_distributions
 from pathlib import Path
 
 import pytest
 
+from support.clients.server import Server
+
 pytestmark = pytest.mark.slow
 
-SHELVES = ("backends", "plugins")
-LIBRARIES = {"memservice_sql", "memservice_http"}
+SHELVES = ("backends", "config", "plugins")
+LIBRARIES = {"memservice_deployment", "memservice_http", "memservice_sql"}
 """On a shelf, but used by others there instead of being loaded."""
 
 NOT_SHIPPED = shutil.ignore_patterns(
@@ -57,7 +64,7 @@ def shipped_files(root: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+def wheel_file(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("source") / "memservice"
     shutil.copytree(root, copy, ignore=NOT_SHIPPED)
     command = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
@@ -72,8 +79,34 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipf
     )
     assert done.returncode == 0, done.stderr
     (path,) = target.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file: Path) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(wheel_file) as archive:
         yield archive
+
+
+@pytest.fixture(scope="module")
+def installed(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel, which shares the packages that it requires."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    (site,) = folder.glob("lib/python*/site-packages")
+    shared = [path for path in sys.path if path.endswith("-packages") and Path(path).is_dir()]
+    (site / "shared.pth").write_text("\n".join(shared) + "\n", encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    done = subprocess.run(
+        [*pip, "--no-deps", "--no-index", "--no-compile", "--ignore-installed", str(wheel_file)],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return python.parent
 
 
 def test_the_wheel_contains_the_files_of_the_tree(root: Path, wheel: zipfile.ZipFile) -> None:
@@ -96,6 +129,80 @@ def test_the_wheel_has_licence_commands_and_requirements(
     assert "License-Expression: Apache-2.0" in metadata
     assert "Requires-Python: >=3.11" in metadata
     assert "Requires-Dist: flask" in metadata
+    assert "Author: The memservice authors" in metadata
+    assert "Keywords: " in metadata
+    _, _, description = metadata.partition("\n\n")
+    assert len(description) > 5000
+    links = re.findall(r"\]\(([^)]*)\)|(?:src|srcset|href)=\"([^\"]*)\"", description)
+    targets = [target for link in links for target in link if target]
+    assert [target for target in targets if not target.startswith(("http://", "https://"))] == [], (
+        "on the page of a package index, a relative link leads nowhere"
+    )
+
+
+def test_the_extra_all_contains_what_the_shelves_need(root: Path) -> None:
+    config = configparser.ConfigParser()
+    config.read(root / "setup.cfg")
+    named = re.fullmatch(r"\s*memservice\[(.*)\]", config["options.extras_require"]["all"])
+    assert named is not None
+    assert set(named[1].split(",")) == set(SHELVES_NEED)
+
+
+def test_a_type_checker_sees_the_annotations(installed: Path, tmp_path: Path) -> None:
+    """Of the core and of both shelves, in a project that only has the wheel installed."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("needs the extra types")
+    (tmp_path / "plugin.py").write_text(
+        "import memservice_hashed\n"
+        "import memservice_memory\n"
+        "from memservice.domain.ids import new_uid\n"
+        "reveal_type(new_uid())\n"
+        "memservice_hashed.not_there\n"
+        "memservice_memory.not_there\n",
+        encoding="utf-8",
+    )
+    options = ["--config-file=", "--cache-dir=/dev/null", "--follow-imports=silent"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, f"--python-executable={installed}/python", "."],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert 'Revealed type is "str"' in done.stdout, done.stdout
+    assert done.stdout.count('Module has no attribute "not_there"') == 2, done.stdout
+
+
+class Installed(Server):
+    """A server of another environment."""
+
+    def __init__(self, program: Path, folder: Path, **settings: str) -> None:
+        self.program = program
+        super().__init__(folder, **settings)
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(200)
+def test_the_wheel_serves_in_an_empty_home(installed: Path, tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    server = Installed(installed / "memservice", folder, HOME=str(home))
+    try:
+        server.wait_until_healthy()
+        request = urllib.request.Request(
+            f"{server.url}/v3/workspaces/w/sessions/s/messages",
+            json.dumps({"messages": [{"peer_id": "a", "content": "I keep bees."}]}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 201
+    finally:
+        assert server.stop() == 0
+    assert list(folder.iterdir()) == []
+    assert [path.name for path in home.rglob("memservice.db")] == ["memservice.db"]
 
 
 def test_every_shelf_entry_is_declared(root: Path) -> None:
@@ -133,9 +240,17 @@ ELSEWHERE = re.compile(r"tests/(support/clients/\w+_(client|core)|contracts/thir
 """Files that run in environments of their own."""
 
 
+IMPORT = re.compile(r"^\s*(?:from ([\w.]+) import|import ([\w.]+))", re.M)
+
+
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    """Top-level module → the distributions that install it."""
+    return packages_distributions()
+
+
 def imported(folders: list[Path]) -> dict[str, str]:
     """Third-party distribution → a file that imports it."""
-    distributions = packages_distributions()
     found = {}
     for file in (
         file
@@ -143,13 +258,12 @@ def imported(folders: list[Path]) -> dict[str, str]:
         for file in folder.rglob("*.py")
         if not ELSEWHERE.search(file.as_posix())
     ):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                names = [node.module]
-            for top in {name.partition(".")[0] for name in names} - sys.stdlib_module_names:
-                for name in distributions.get(top, []):
-                    found[name.lower().replace("_", "-")] = str(file)
+        # To parse all files takes seconds. A line of a text that reads as an import adds a package
+        # that is required anyway, or fails here.
+        modules = {first or second for first, second in IMPORT.findall(file.read_text("utf-8"))}
+        for top in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names:
+            for name in distributions().get(top, []):
+                found[name.lower().replace("_", "-")] = str(file)
     found.pop("memservice", None)
     return found
 

@@ -529,14 +529,105 @@ def test_obsolete_settings_are_noted_and_foreign_variables_ignored(tmp_path: Pat
         DB_POOL_SIZES="3",
         MEMSERVICE_TEST_X="1",
     )
-    text = "\n".join(settings.notes)
-    assert "cache in " in text
-    assert "SENTRY_ENABLED in " in text
-    assert "no setting DERIVER_WORKRES" in text
-    assert "did you mean DERIVER_WORKERS" in text
-    assert "DB_PORT_MAPPING" in text
-    assert "no setting DB_POOL_SIZES (environment): ignored; did you mean DB_POOL_SIZE" in text
-    assert not re.search("SENTRY_DSN|DB_HOST|MEMSERVICE_TEST", text)
+    toml_file, dotenv_file = tmp_path / "memservice.toml", tmp_path / ".env"
+    assert settings.notes == (
+        f"without effect here: [cache] ({toml_file})",
+        (
+            f"there is no setting DERIVER_WORKRES ({dotenv_file}): ignored; did you mean "
+            "DERIVER_WORKERS?"
+        ),
+        f"no settings of memservice, ignored: DB_PORT_MAPPING ({dotenv_file})",
+        f"without effect here: SENTRY_ENABLED ({dotenv_file})",
+        "there is no setting DB_POOL_SIZES (environment): ignored; did you mean DB_POOL_SIZE?",
+        "no settings of memservice, ignored: DB_HOST (environment)",
+    )
+    assert [note for note in settings.notes if note in settings.mistyped] == [
+        note for note in settings.notes if "did you mean" in note
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "rest"),
+    [
+        ("DB_CONECTION_URI", "; did you mean DB_CONNECTION_URI?"),
+        ("DATABASE_URL", "; the setting is DB_CONNECTION_URI"),
+        ("REDIS_URI", "; did you mean REDIS_URL?"),
+        ("LOGLEVEL", "; did you mean LOG_LEVEL?"),
+        ("CORS_ORIGIN", "; did you mean CORS_ORIGINS?"),
+        ("DERIVER_MODEL_CONFIG__MODLE", "; did you mean DERIVER_MODEL_CONFIG__MODEL?"),
+    ],
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_mistyped_variable_is_named_with_the_nearest_setting(
+    tmp_path: Path, variable: str, rest: str, in_file: bool
+) -> None:
+    given = {"dotenv": f"{variable}=x"} if in_file else {variable: "x"}
+    (sentence,) = load(tmp_path, **given).mistyped
+    source = tmp_path / ".env" if in_file else "environment"
+    assert sentence.startswith(f"there is no setting {variable} ({source}): ignored; ")
+    assert rest.rstrip("?") in sentence
+
+
+def test_a_variable_of_another_program_is_no_mistake_beside_the_setting(tmp_path: Path) -> None:
+    both = load(tmp_path, DATABASE_URL="postgres://h/d", DB_CONNECTION_URI="sqlite:///x.db")
+    assert both.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"HOME": "/home/u"}, "/home/u/.local/share/memservice"),
+        ({"HOME": "/home/u", "XDG_DATA_HOME": "/data"}, "/data/memservice"),
+        ({"HOME": "/home/u", "XDG_DATA_HOME": "relative"}, "/home/u/.local/share/memservice"),
+        ({"HOME": "/home/u", "AUTH_USE_AUTH": "false"}, "/home/u/.local/share/memservice"),
+        ({}, None),
+        ({"HOME": "/home/u", "DB_CONNECTION_URI": "sqlite:///memservice.db"}, None),
+    ],
+)
+def test_without_a_store_or_configuration_here_the_data_directory_is_used(
+    tmp_path: Path, variables: dict[str, str], folder: str | None
+) -> None:
+    settings = load(tmp_path, **variables)
+    assert settings.data_directory == (None if folder is None else Path(folder))
+    uri = f"sqlite:///{folder}/memservice.db" if folder else "sqlite:///memservice.db"
+    assert settings.db.connection_uri == uri
+    if folder:
+        assert row(settings, "DB_CONNECTION_URI").source == "the data directory"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_used"),
+    [
+        ("memservice.db", "", False),
+        ("memservice.toml", "", False),
+        (".env", "LOG_LEVEL=info", False),
+        (".env", "OTHER=1", True),
+    ],
+)
+def test_a_store_or_configuration_here_keeps_the_store_here(
+    tmp_path: Path, name: str, text: str, is_used: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    settings = load(tmp_path, HOME="/home/u")
+    assert (settings.data_directory is not None) == is_used
+
+
+def test_names_in_lower_case_are_mistakes_in_the_dotenv_file_only(tmp_path: Path) -> None:
+    (sentence,) = load(tmp_path, dotenv="db_connection_uri=sqlite:///x.db").notes
+    assert sentence.endswith("ignored; write DB_CONNECTION_URI")
+    (tmp_path / ".env").unlink()
+    assert load(tmp_path, db_connection_uri="sqlite:///x.db").notes == ()
+
+
+def test_variables_that_kubernetes_sets_for_each_service_are_not_reported(tmp_path: Path) -> None:
+    links = {
+        "DB_SERVICE_HOST": "10.0.0.1",
+        "DB_SERVICE_PORT": "5432",
+        "DB_SERVICE_PORT_SQL": "5432",
+        "DB_PORT_5432_TCP": "tcp://10.0.0.1:5432",
+        "DB_PORT_5432_TCP_ADDR": "10.0.0.1",
+    }
+    assert load(tmp_path, **links).notes == ()
 
 
 SECRETS = {
@@ -591,6 +682,7 @@ PUBLIC_TEXTS = {
     "allowed_hosts", "api_key_env", "cors_origins", "embedder", "host",
     "key_version",
     "mode", "model", "peer", "small_model", "large_model", "namespace", "only",
+    "optional", "required",
     "proxies",
     "prices",
     "reasoner", "reasoning_traces_file", "schema", "stop_sequences", "trace_purposes", "transport",
@@ -656,7 +748,7 @@ def test_masking_removes_every_password(password: str) -> None:
 
 
 def test_the_example_loads_and_is_the_defaults(root: Path, tmp_path: Path) -> None:
-    example = root / "config" / "memservice.example.toml"
+    example = root / "config" / "memservice_deployment" / "memservice.example.toml"
     settings = load_settings(example, {}, tmp_path)
     assert settings.notes == ()
     assert replace(settings, file=None) == Settings()
