@@ -77,6 +77,8 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     if settings is None:
         settings = load_settings() if runtime is None else runtime.settings
     plugins = load_plugins(settings) if runtime is None else runtime.plugins
+    if runtime is None:
+        plugins.check()
 
     app = Flask("memservice", static_folder=None, template_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY

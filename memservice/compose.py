@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from memservice.domain.errors import MemserviceError
+from memservice.domain.errors import NoStore
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime, utc_now
 from memservice.services.events.model_calls import CallEvents
-from memservice.services.events.store_metrics import TaskCounter, count_pending, pool_sampler
-from memservice.services.events.traces import TraceEvents, TraceFile
+from memservice.services.events.store_metrics import TaskCounter, pool_sampler
+from memservice.services.events.trace_file import TraceFile
+from memservice.services.events.traces import TraceEvents
 from memservice.services.usage.ledger import Ledger
-from memservice.settings import Settings, load_settings
+from memservice.settings import Settings, data_directory, load_settings
 from memservice.spi.providers import Context
 from memservice.spi.storage import Storage
 from memservice.telemetry.bus import Events
@@ -54,7 +55,12 @@ def open_runtime(
     """
     settings = settings or load_settings()
     plugins = plugins or load_plugins(settings)
-    plugins.check_options()
+    plugins.check()
+    if role in COMPONENTS:
+        for failure in plugins.failures:
+            log.warning("%s", failure.sentence)
+        # These processes wait for a store; commands do not.
+        data_directory.create(settings.data_directory)
     metrics = metrics or metrics_of(settings, role)
     events = Events(plugins, clock)
     closing = ExitStack()
@@ -86,8 +92,8 @@ def open_runtime(
             unwritten_tokens=None if ledger is None else ledger.unwritten,
             stop=stop,
         )
-        if role == "worker" and metrics is not None:
-            closing.callback(_serve_metrics(settings, storage, metrics).close)
+        if metrics is not None:
+            _report_metrics(runtime, role, metrics, closing)
     except BaseException:
         closing.close()
         raise
@@ -102,7 +108,9 @@ def metrics_of(settings: Settings, role: Role) -> Metrics | None:
 
 
 def _open_storage(settings: Settings, plugins: Plugins, clock: Callable[[], datetime]) -> Storage:
-    uri = settings.db.connection_uri
+    uri, folder = settings.db.connection_uri, settings.data_directory
+    if folder is not None and not folder.is_dir():
+        raise NoStore(f"There is no directory {folder}")
     options = {"uri": uri, **settings.db.as_mapping()}
     storage: Storage = plugins.open_provider(plugins.storage(uri), options, Context(clock, log))
     return storage
@@ -131,12 +139,12 @@ def _report(
         events.on_call(TraceFile(clock, Path(settings.app.reasoning_traces_file)))
 
 
-def _serve_metrics(settings: Settings, storage: Storage, metrics: Metrics) -> MetricsEndpoint:
-    """The metrics of a worker, at an address of their own."""
+def _report_metrics(runtime: Runtime, role: Role, metrics: Metrics, closing: ExitStack) -> None:
+    """Let `metrics` include those of the whole installation. A worker serves them at an address of
+    its own."""
+    from memservice.worker.installation_metrics import InstallationMetrics
 
-    def exposition() -> tuple[bytes, str]:
-        with suppress(MemserviceError):  # then the number of before stands
-            count_pending(storage, metrics)
-        return metrics.exposition()
-
-    return MetricsEndpoint(settings.metrics.host, settings.metrics.port, exposition)
+    metrics.collector = InstallationMetrics(runtime, metrics)
+    if role == "worker":
+        place = runtime.settings.metrics
+        closing.callback(MetricsEndpoint(place.host, place.port, metrics.exposition).close)

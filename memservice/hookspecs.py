@@ -194,6 +194,43 @@ def memservice_webhook_transports() -> Iterable[providers.WebhookTransportProvid
 
 
 @hookspec
+def memservice_plugin_settings() -> Iterable[providers.PluginSettings]:
+    """Declare the settings of a plugin's hooks, which users give in `[plugins.NAME]` or as
+    `PLUGIN_NAME__FIELD`. Called once, when plugins are loaded and before any event hook.
+
+    Example:
+
+    ```python
+    import dataclasses
+
+    from memservice.hookspecs import hookimpl
+    from memservice.spi.providers import PluginSettings
+
+    @dataclasses.dataclass(frozen=True)
+    class Mask:
+        word: str = dataclasses.field(metadata={"secrecy": "public"})
+        mark: str = "[masked]"
+
+    class Masking:
+        @hookimpl
+        def memservice_plugin_settings(self):
+            yield PluginSettings("masking", Mask, self.use)
+
+        def use(self, mask):
+            self.mask = mask
+
+        @hookimpl
+        def memservice_message_storing(self, message):
+            content = message.content.replace(self.mask.word, self.mask.mark)
+            return dataclasses.replace(message, content=content)
+
+    plugin = Masking()  # the entry point is `masking = "memservice_masking:plugin"`
+    ```
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def memservice_app_started(app: Flask) -> None:
     """Called once per process, after the application is built and before it serves requests.
 

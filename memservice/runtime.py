@@ -91,6 +91,8 @@ class Runtime:
         """By language model, the attempt of this process that repeats failed calls of it."""
         self.models_answered: dict[str, float] = {}
         """By language model, when it last answered in this process (monotonic seconds)."""
+        self.names: dict[tuple[type[object], int], str] = {}
+        """Names of workspaces, sessions and peers, by record and key, for the log."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)
@@ -137,9 +139,7 @@ class Runtime:
                 )
             return self.storage.vectors
         provider = self.plugins.vector_index(name)
-        context = Context(
-            self.clock, log, self.storage if provider.needs_storage == self.storage.name else None
-        )
+        context = Context(self.clock, log, None if provider.needs_storage is None else self.storage)
         section = self.settings.vector_store.as_mapping()
         section["namespace"] = section["namespace"] or self.settings.app.namespace
         opened: VectorIndex = self.plugins.open_provider(provider, section, context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pytest
 from _pytest.pathlib import ImportMode, import_path
 from hypothesis import settings
 
-from memservice import plugins
+from memservice.plugins import loading
 from memservice.services.members import passwords
 from support import redis_server
 from support.processes.fork_server import share_compiled_rules
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from support.scheduling import FileScheduling
 
 share_compiled_rules()
-pytest.register_assert_rewrite("support.api.shared_resources")  # assertions outside of test files
+pytest.register_assert_rewrite("support.api.shared_resources", "support.erasure.checking")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,9 +45,17 @@ VECTOR_INDEXES = ("sqlite+qdrant", "sqlite+redis", "postgres+qdrant", "postgres+
 """A storage, and a vector index outside it: where a test is marked `every_index`."""
 
 settings.register_profile("quick", max_examples=10, deadline=None)
-settings.register_profile("default", max_examples=50, deadline=None)
+settings.register_profile("default", max_examples=30, deadline=None)
 settings.register_profile("full", max_examples=200, deadline=None)
 settings.load_profile("default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The user's data directory of this process: no test may leave a store in the developer's."""
+    folder = tmp_path_factory.mktemp("data")
+    os.environ["XDG_DATA_HOME"] = str(folder)
+    return folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,7 +90,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
     from support.scheduling import FileScheduling
 
-    return FileScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+    if config.getoption("dist") != "loadgroup":
+        return None
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -112,11 +124,15 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of a file together. pytest sorts tests by their storage first, which
     interleaves files, and each change of file then sets up the fixtures of the module again."""
     files = {path: number for number, path in enumerate(sorted({item.path for item in items}))}
     items.sort(key=lambda item: files[item.path])
+    if hasattr(config, "workerinput"):
+        from support.scheduling import ordered
+
+        items[:] = ordered(items)
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
@@ -134,7 +150,7 @@ def installed_plugins_listed_once() -> Iterator[None]:
         return entry_points(group=group)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "entry_points", lambda group: found(group, tuple(sys.path)))
+        patch.setattr(loading, "entry_points", lambda group: found(group, tuple(sys.path)))
         yield
 
 
@@ -169,6 +185,27 @@ def passwords_hashed_with(hasher: Callable[[], PasswordHasher]) -> Iterator[None
         passwords._decoy_hash.cache_clear()
         yield
     passwords._decoy_hash.cache_clear()
+
+
+class FailedSubtests:
+    """`pytest.Subtests` that report only what does not pass. The others have nothing to say, and to
+    capture their output and report them takes longer than the request that most of them make."""
+
+    def __init__(self, subtests: pytest.Subtests) -> None:
+        self._subtests = subtests
+
+    @contextmanager
+    def test(self, msg: str | None = None, **context: Any) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with self._subtests.test(msg, **context):
+                raise
+
+
+@pytest.fixture
+def subtests(subtests: pytest.Subtests) -> FailedSubtests:
+    return FailedSubtests(subtests)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from flask import request
@@ -81,6 +82,8 @@ class Guard:
     def __init__(self, signer: Signer) -> None:
         self._signer = signer
         self._usage = KeyUsage()
+        self._has_warned = False
+        """Whether the log says that a key had a wrong signature."""
 
     def admit(
         self, rt: Runtime, access: RouteAccess, path: Mapping[str, str], authorization: str | None
@@ -88,9 +91,9 @@ class Guard:
         """The principal of the request. Raises `Unauthorised` for every refusal."""
         token = _bearer(authorization)
         now = rt.clock()
-        claims = self._signer.read(token, now)
+        claims = self._read(token, now)
         if keys.names_by_uid(claims):
-            with rt.storage.read() as tx:
+            with rt.storage.read_committed() as tx:
                 claims = keys.translate(tx, claims, access.collections)
         principal = rules.principal_of(claims)
         names = _names(rt, access, path)
@@ -101,7 +104,7 @@ class Guard:
             if access.admin:
                 rules.require_admin(principal)
             rules.require_key_of(principal, workspace_id)
-        with rt.storage.read() as tx:
+        with rt.storage.read_committed() as tx:
             key = api_keys.recognise(tx, claims, token)
             if access.member and access.session is not None:
                 principal = rules.as_member(tx, principal, path[access.session])
@@ -119,6 +122,21 @@ class Guard:
         if key is not None:
             self._usage.note(rt, key, now)
         return principal
+
+    def _read(self, token: str, now: datetime) -> Claims:
+        from memservice.domain.auth.jwt_signing import WrongSignature
+
+        try:
+            return self._signer.read(token, now)
+        except WrongSignature:
+            if not self._has_warned:
+                self._has_warned = True
+                log.warning(
+                    "refused a key that another secret signed: AUTH_JWT_SECRET was changed, or the "
+                    "key was made elsewhere. See docs/operations.md#changing-the-secret; further "
+                    "ones are answered with 401 without this warning"
+                )
+            raise
 
     def close(self) -> None:
         self._usage.close()

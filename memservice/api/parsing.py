@@ -13,7 +13,7 @@ from memservice.api.fields import Nested, TypedMessage
 from memservice.api.schema import AliasedSchema, BaseSchema
 from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.values import loads, name_problem, shown
-from memservice.settings.sources import did_you_mean
+from memservice.settings.unknown_names import did_you_mean
 
 _NOTHING = object()
 

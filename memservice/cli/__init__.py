@@ -10,13 +10,17 @@ from typing import cast
 import click
 
 import memservice
+from memservice.cli.backups import backup, restore
 from memservice.cli.config import config
 from memservice.cli.db import db
 from memservice.cli.doctor import doctor
 from memservice.cli.dreams import dreams
 from memservice.cli.erasures import erasures
+from memservice.cli.history import import_history_command
+from memservice.cli.init import init
 from memservice.cli.jobs import jobs
 from memservice.cli.keys import keys
+from memservice.cli.look import ask, peers, search, sessions, show, workspaces
 from memservice.cli.members import console, members
 from memservice.cli.options import State
 from memservice.cli.plugins import plugins
@@ -31,6 +35,7 @@ from memservice.cli.transfer import (
 )
 from memservice.cli.usage import usage
 from memservice.cli.worker import worker
+from memservice.cli.workers import workers
 from memservice.domain.errors import ConfigurationError, MemserviceError
 from memservice.domain.values import printable
 
@@ -110,8 +115,10 @@ def cli(context: click.Context, config_file: Path | None) -> None:
 
 
 for command in (
+    init,
     serve,
     worker,
+    workers,
     db,
     jobs,
     dreams,
@@ -124,10 +131,19 @@ for command in (
     export_command,
     import_command,
     import_from_command,
+    import_history_command,
     copy_command,
+    backup,
+    restore,
     reembed,
     usage,
     doctor,
+    workspaces,
+    peers,
+    sessions,
+    search,
+    show,
+    ask,
 ):
     cli.add_command(command)
 

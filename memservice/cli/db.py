@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from memservice.cli.options import State
-from memservice.cli.stores import checked_store, schema_of
+from memservice.cli.stores import checked_store, opened, place_explained, schema_of
 from memservice.compose import open_runtime
 from memservice.services import store_compatibility
+from memservice.settings import data_directory
 
 
 @click.group()
@@ -19,6 +22,7 @@ def db() -> None:
 @click.pass_obj
 def upgrade(state: State) -> None:
     """Upgrade the schema to this release. Safe to repeat, and to run in several processes."""
+    data_directory.create(state.settings.data_directory)
     runtime = open_runtime(state.settings, plugins=state.plugins)
     try:
         before = schema_of(runtime)
@@ -38,11 +42,11 @@ def upgrade(state: State) -> None:
 @click.pass_obj
 def current(state: State) -> None:
     """Show the schema version of the store."""
-    runtime = open_runtime(state.settings, plugins=state.plugins)
-    try:
+    with (
+        place_explained(state.settings),
+        closing(open_runtime(state.settings, plugins=state.plugins)) as runtime,
+    ):
         click.echo(runtime.storage.schema_version() or "empty")
-    finally:
-        runtime.close()
 
 
 @db.command()
@@ -65,13 +69,10 @@ def vacuum(state: State) -> None:
 def recount(state: State) -> None:
     """Count the tokens of all messages again, after a release with another tokenizer. Stop servers
     and workers first."""
-    runtime = open_runtime(state.settings, plugins=state.plugins)
-    try:
+    with opened(state) as runtime:
         length, _ = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="counting") as bar:
             done = store_compatibility.recount(runtime, bar.update)
-    finally:
-        runtime.close()
     click.echo(f"{done} messages counted")
 
 
@@ -80,11 +81,8 @@ def recount(state: State) -> None:
 def reindex(state: State) -> None:
     """Rebuild the text index, after a release with another text analyser. Stop servers and workers
     first."""
-    runtime = open_runtime(state.settings, plugins=state.plugins)
-    try:
+    with opened(state) as runtime:
         _, length = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="indexing") as bar:
             done = store_compatibility.reindex(runtime, bar.update)
-    finally:
-        runtime.close()
     click.echo(f"{done} rows indexed")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 
 import click
 
 from memservice.cli.options import State
+from memservice.cli.stores import default_place
 from memservice.compose import open_runtime
-from memservice.domain.errors import ConfigurationError, MemserviceError
+from memservice.domain.errors import ConfigurationError, MemserviceError, NoStore
 from memservice.operations import doctor as service
 from memservice.operations.doctor import BROKEN, Check
 from memservice.reasoning import probe
@@ -52,6 +54,28 @@ def doctor(state: State, ask_models: bool, as_json: bool) -> None:
 
 
 def _checks(state: State, ask_models: bool) -> list[Check]:
+    return [*_names(state), *_parts(state, ask_models)]
+
+
+def _names(state: State) -> Iterator[Check]:
+    """Names in the environment and in files that are no settings."""
+    try:
+        settings = state.settings
+    except ConfigurationError:
+        return  # the next check reports it
+    for note in settings.notes:
+        if note in settings.mistyped:
+            yield Check(
+                "settings",
+                service.DEGRADED,
+                note,
+                "correct the name, or remove it; `memservice config show --all` lists all settings",
+            )
+        else:
+            yield Check("settings", service.OK, note)
+
+
+def _parts(state: State, ask_models: bool) -> list[Check]:
     try:
         runtime = open_runtime(state.settings, plugins=state.plugins)
     except ConfigurationError as error:
@@ -61,6 +85,8 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
             str(error),
             "correct them; `memservice config show` shows the source of each",
         )
+    except NoStore as error:
+        problem = Check("storage", BROKEN, str(error), default_place(state.settings))
     except MemserviceError as error:
         problem = Check(
             "storage",
@@ -76,6 +102,12 @@ def _checks(state: State, ask_models: bool) -> list[Check]:
 def _checks_of_runtime(state: State, runtime: Runtime, ask_models: bool) -> list[Check]:
     try:
         checks = service.look(runtime, thorough=True)
+        hint = default_place(state.settings)
+        if hint and _is_missing(runtime):
+            checks = [
+                replace(check, advice=hint) if check.name == "storage" else check
+                for check in checks
+            ]
         checks += [
             Check("models", service.DEGRADED, warning, "`memservice config show` has the sources")
             for warning in model_warnings.warnings(state.settings, state.plugins)
@@ -91,3 +123,13 @@ def _checks_of_runtime(state: State, runtime: Runtime, ask_models: bool) -> list
         return checks
     finally:
         runtime.close()
+
+
+def _is_missing(runtime: Runtime) -> bool:
+    try:
+        runtime.storage.schema_version()
+    except NoStore:
+        return True
+    except MemserviceError:
+        return False
+    return False

@@ -14,7 +14,7 @@ from memservice.cli.operator import OPERATOR
 from memservice.cli.options import Duration, State
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_rest, show_table
-from memservice.domain.records import PENDING
+from memservice.domain.records import DONE, PENDING
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import printable
 from memservice.services.paging import Paging
@@ -77,18 +77,32 @@ def list_(state_: State, /, limit: int, as_json: bool, **filters: str | None) ->
             job.task.uid,
             job.task.kind,
             _state(job),
+            wire_seconds(job.task.not_before) if job.waits else "-",
             str(job.task.attempts),
+            job.task.unit,
             job.workspace or "-",
             job.session or "-",
             job.observed or "-",
             wire_seconds(job.task.created_at),
             # The error's text may quote users' messages; `show` prints it.
-            (job.task.last_error or "").partition(":")[0],
+            "" if job.task.state == DONE else (job.task.last_error or "").partition(":")[0],
         )
         for job in page.items
     ]
     show_table(
-        ("ID", "KIND", "STATE", "TRIES", "WORKSPACE", "SESSION", "ABOUT", "CREATED AT", "ERROR"),
+        (
+            "ID",
+            "KIND",
+            "STATE",
+            "DUE",
+            "TRIES",
+            "UNIT",
+            "WORKSPACE",
+            "SESSION",
+            "ABOUT",
+            "CREATED AT",
+            "ERROR",
+        ),
         rows,
     )
     show_rest(len(rows), page.total)
@@ -184,9 +198,9 @@ def _one_of(ids: tuple[str, ...], all_tasks: bool, filters: dict[str, str | None
 def _state(job: Job) -> str:
     if job.working:
         return "working"
-    return (
-        "paused" if job.task.state == PENDING and "paused" in job.task.outcome else job.task.state
-    )
+    if job.task.state == PENDING and "paused" in job.task.outcome:
+        return "paused"
+    return service.WAITING if job.waits else job.task.state
 
 
 def _fields(job: Job) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class State:
         environment = dict(os.environ)
         if self.config_file is not None:
             environment["MEMSERVICE_CONFIG"] = str(self.config_file.resolve())
+        if self.settings.data_directory is not None:
+            environment["DB_CONNECTION_URI"] = self.settings.db.connection_uri
         return environment
 
 

@@ -10,6 +10,7 @@ import click
 
 from memservice.cli.options import State
 from memservice.cli.plugins_check import checked
+from memservice.cli.plugins_new import new
 from memservice.cli.tables import show_table
 from memservice.plugins import KINDS
 
@@ -69,6 +70,9 @@ def check(state: State, name: str, scratch: str | None, kind: str | None, costly
         raise click.ClickException(_unknown(state, name, sorted({row.name for row in candidates})))
     outcomes = [checked(state, row, scratch, costly) for row in rows]
     sys.exit(int(not all(outcomes)))
+
+
+plugins.add_command(new)
 
 
 def _unknown(state: State, name: str, names: list[str]) -> str:

@@ -39,6 +39,8 @@ TIMEOUT = 60
 MAX_ATTEMPTS = 4
 PAUSE_SECONDS = 1.0
 RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+DETAILS = ("kind", "when", "certainty")
+"""Of a conclusion, as the API shows them and as a record keeps them."""
 
 
 class RemoteFailed(MemserviceError):
@@ -431,7 +433,7 @@ class _Reader:
             "times_derived": item.get("times_derived") or 1,
             "source_ids": item.get("source_ids") or None,
             "message_uids": [],
-            "internal": {},
+            "internal": {name: item[name] for name in DETAILS if item.get(name)},
             "metadata": {},
             "reasoner": "imported",
             "model": None,

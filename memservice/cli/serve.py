@@ -24,7 +24,7 @@ from memservice.serving.banner import banner
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
 from memservice.serving.supervisor import Plan, Supervisor, listen
-from memservice.settings import Settings
+from memservice.settings import Settings, data_directory
 from memservice.settings.service import Server
 from memservice.spi.capabilities import Capability
 
@@ -105,6 +105,7 @@ def _run(
     supervisor = Supervisor(listener, plan)
     supervisor.start()
     try:
+        data_directory.create(state.settings.data_directory)
         runtime = open_runtime(state.settings, plugins=state.plugins)
         try:
             runtime.storage.migrate()
@@ -123,6 +124,7 @@ def _run(
     for line in lines:
         click.echo(line)
     for line in (
+        *state.settings.notes,
         *exposure.warnings(state.settings, server.host),
         *model_warnings.warnings(state.settings, state.plugins),
     ):
@@ -147,7 +149,9 @@ def _first_link(runtime: Runtime, server: Server) -> list[str]:
 
 
 def _check_providers(state: State) -> None:
-    """Raise `ConfigurationError` for an unknown provider, before any process starts."""
+    """Raise `ConfigurationError` for an unknown provider, or a plugin that prevents a start, before
+    any process starts."""
+    state.plugins.check()
     settings = state.settings
     state.plugins.embedder(settings.app.embedder)
     if settings.vector_store.type:

@@ -14,10 +14,18 @@ from memservice.cli import remote_workspace
 from memservice.cli.options import State
 from memservice.cli.stores import checked_store, prepared
 from memservice.domain.errors import IndexUnavailable
-from memservice.services.transfer import copying, export, importing
+from memservice.runtime import Runtime
+from memservice.services.transfer import (
+    copying,
+    export,
+    folders,
+    importing,
+    installation,
+    integrity,
+)
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.importing import Report
-from memservice.services.transfer.lines import STANDARD, reading, writing
+from memservice.services.transfer.lines import STANDARD, UnreadableExport, reading, writing
 
 
 class Stopped(click.ClickException):
@@ -36,7 +44,7 @@ _SECRETS = click.option(
 )
 
 
-_ERASURES = click.option(
+ERASURES = click.option(
     "--respect-erasures/--no-respect-erasures",
     default=True,
     show_default=True,
@@ -48,31 +56,66 @@ _TOML = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("export")
-@click.option("--workspace", "-w", required=True, help="The workspace's id.")
+@click.option("--workspace", "-w", help="The workspace's id.")
+@click.option("--all", "everything", is_flag=True, help="All workspaces; FILE is a folder then.")
 @_VECTORS
 @_SECRETS
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
 @click.pass_obj
 def export_command(
-    state: State, workspace: str, without_vectors: bool, with_secrets: bool, file: str
+    state: State,
+    workspace: str | None,
+    everything: bool,
+    without_vectors: bool,
+    with_secrets: bool,
+    file: str,
 ) -> None:
     """Write a workspace to FILE as lines of JSON. A name that ends in .gz compresses it; `-` is
-    standard output.
+    standard output. With --all, write each workspace to a file in the folder FILE.
 
-    The export is a consistent snapshot; servers and workers may keep running.
+    The export of a workspace is a consistent snapshot; servers and workers may keep running.
     """
+    if everything == (workspace is not None):
+        raise click.UsageError("Name a workspace with --workspace, or export --all.")
     export_options = ExportOptions(vectors=not without_vectors, secrets=with_secrets)
-    lines = 0
-    with _vectors_needed(), checked_store(state) as runtime, writing(file) as out:
-        with _shown(
-            export.lines(runtime, workspace, export_options),
-            "exporting",
-            export.size(runtime, workspace),
-        ) as shown:
-            for line in shown:
-                out.write(line)
-                lines += 1
+    with _vectors_needed(), checked_store(state) as runtime:
+        if workspace is None:
+            _export_all(runtime, Path(file), export_options)
+            return
+        lines = _export(runtime, workspace, export_options, file)
     click.echo(f"{workspace}: {lines} lines{'' if file == STANDARD else f' in {file}'}", err=True)
+
+
+def _export(rt: Runtime, workspace: str, export_options: ExportOptions, file: str) -> int:
+    """Returns the number of lines."""
+    if Path(file).is_dir():
+        raise click.ClickException(f"{file} is a folder: name a file, or export --all")
+    lines = 0
+    with (
+        writing(file) as out,
+        with_progress(
+            export.lines(rt, workspace, export_options), workspace, export.size(rt, workspace)
+        ) as shown,
+    ):
+        for line in shown:
+            out.write(line)
+            lines += 1
+    return lines
+
+
+def _export_all(rt: Runtime, folder: Path, export_options: ExportOptions) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise click.ClickException(f"{folder} is not an empty folder: name a new one")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    exported = []
+    for number, workspace in enumerate(copying.workspaces(rt), 1):
+        name = folders.file_name(number, workspace)
+        lines = _export(rt, workspace, export_options, str(folder / name))
+        exported.append(folders.ExportedWorkspace(workspace, name, lines))
+    folders.write_list(folder, exported)
+    total = sum(one.lines for one in exported)
+    click.echo(f"{len(exported)} workspaces, {total} lines in {folder}", err=True)
+    _show_left_behind(rt, export_options, every_workspace=False)
 
 
 @click.command("import")
@@ -82,27 +125,49 @@ def export_command(
     metavar="ID",
     help="Create a new workspace with this id; its rows get new ids.",
 )
-@_ERASURES
-@click.argument("file", type=click.Path(dir_okay=False))
+@ERASURES
+@click.argument("file", type=click.Path())
 @click.pass_obj
 def import_command(state: State, as_slug: str | None, respect_erasures: bool, file: str) -> None:
-    """Import a file of `memservice export`. `-` is standard input.
+    """Import a file of `memservice export`, or a folder of `memservice export --all`. `-` is
+    standard input.
 
     An incomplete file is rejected before any row is stored. Existing rows do not change, so you can
     repeat an interrupted import. In an empty store the schema is created. No model is called.
     """
     if file != STANDARD and not Path(file).exists():
         raise click.ClickException(f"there is no file {file}")
-    with _resumable(), reading(file) as data, prepared(state) as runtime:
-        report = importing.load_file(
-            runtime,
-            data,
-            as_slug,
-            lambda lines, number: _shown(lines, "importing", number),
-            respect_erasures=respect_erasures,
-        )
-    click.echo(_summary(report))
-    _warn(report)
+    folder = Path(file) if Path(file).is_dir() else None
+    if folder is not None and as_slug is not None:
+        raise click.UsageError("--as needs the file of one workspace, not a folder of several.")
+    files = [file] if folder is None else _files(folder)
+    with resumable(), prepared(state) as runtime:
+        for one in files:
+            with reading(one) as data:
+                report = importing.load_file(
+                    runtime,
+                    data,
+                    as_slug,
+                    lambda lines, number: with_progress(lines, "importing", number),
+                    respect_erasures=respect_erasures,
+                )
+            click.echo(_summary(report))
+            _warn(report)
+
+
+def _files(folder: Path) -> list[str]:
+    """The files of an export of all workspaces. Raises UnreadableExport if any is damaged: nothing
+    is stored then."""
+    files = []
+    for one in folders.read_list(folder):
+        path = str(folder / one.file)
+        with reading(path) as data:
+            try:
+                integrity.check(iter(data))
+            except UnreadableExport as error:
+                raise UnreadableExport(f"{path}: {error}; nothing was stored") from error
+        files.append(path)
+    return files
 
 
 @click.command("copy")
@@ -129,7 +194,7 @@ def import_command(state: State, as_slug: str | None, respect_erasures: bool, fi
 )
 @_VECTORS
 @_SECRETS
-@_ERASURES
+@ERASURES
 def copy_command(
     source: Path,
     target: Path,
@@ -147,7 +212,7 @@ def copy_command(
     export_options = ExportOptions(vectors=not without_vectors, secrets=with_secrets)
     source_state, target_state = State(source), State(target)
     with (
-        _resumable(),
+        resumable(),
         _vectors_needed(),
         checked_store(source_state) as source_store,
         prepared(target_state) as target_store,
@@ -155,7 +220,9 @@ def copy_command(
         copying.require_two(source_store, target_store)
         for workspace_id in workspace_ids or copying.workspaces(source_store):
             lines = export.lines(source_store, workspace_id, export_options)
-            with _shown(lines, workspace_id, export.size(source_store, workspace_id)) as shown:
+            with with_progress(
+                lines, workspace_id, export.size(source_store, workspace_id)
+            ) as shown:
                 report = copying.copy(
                     shown,
                     target_store,
@@ -164,6 +231,36 @@ def copy_command(
                     respect_erasures=respect_erasures,
                 )
             click.echo(f"{_summary(report)}; the same in both, sha256 {report.sha256}")
+        every_workspace = not workspace_ids
+        if with_secrets and every_workspace:
+            new = installation.copy_keys(source_store, target_store)
+            click.echo(f"keys of no workspace: stored {new or 'nothing new'}")
+        _show_left_behind(source_store, export_options, every_workspace=every_workspace)
+        if with_secrets and not _same_secret(source_state, target_state):
+            click.echo(
+                "WARNING: the copied keys work only with the AUTH_JWT_SECRET that signed them, and "
+                "the target has another one: set it there, or as AUTH_JWT_SECRET_PREVIOUS",
+                err=True,
+            )
+
+
+def _show_left_behind(rt: Runtime, export_options: ExportOptions, *, every_workspace: bool) -> None:
+    """Tell what was not transferred. Admin keys are, if all of a store is copied with secrets."""
+    secrets = installation.secrets(rt)
+    if export_options.secrets:
+        excluded = {} if every_workspace else {"admin keys": secrets.get("admin keys", 0)}
+        how = "`memservice copy --with-secrets` of all workspaces copies them"
+    else:
+        excluded, how = secrets, "--with-secrets includes them"
+    for counts, note in ((excluded, how), (installation.never_copied(rt), "they stay here")):
+        names = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+        if names:
+            click.echo(f"not included: {names} ({note})", err=True)
+
+
+def _same_secret(source: State, target: State) -> bool:
+    auth = target.settings.auth
+    return source.settings.auth.jwt_secret in (auth.jwt_secret, auth.jwt_secret_previous)
 
 
 @click.command("import-from")
@@ -179,7 +276,7 @@ def copy_command(
     multiple=True,
     help="Only this workspace. Repeat the option for several (default: all).",
 )
-@_ERASURES
+@ERASURES
 @click.argument("url")
 @click.pass_obj
 def import_from_command(
@@ -194,10 +291,10 @@ def import_from_command(
     You can repeat the command, also to fetch newer rows. No model is called. Scopes, pending work,
     webhooks and keys are not imported.
     """
-    with _resumable(), prepared(state) as runtime, remote_workspace.client(url, token) as client:
+    with resumable(), prepared(state) as runtime, remote_workspace.client(url, token) as client:
         remote = remote_workspace.Remote(client)
         for workspace_id in workspace_ids or remote_workspace.names(remote):
-            with _shown(
+            with with_progress(
                 remote_workspace.lines(remote, workspace_id, runtime.clock()), workspace_id
             ) as shown:
                 report = importing.load(runtime, shown, respect_erasures=respect_erasures)
@@ -205,7 +302,7 @@ def import_from_command(
 
 
 @contextmanager
-def _resumable() -> Iterator[None]:
+def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -224,7 +321,7 @@ def _vectors_needed() -> Iterator[None]:
 
 
 @contextmanager
-def _shown(
+def with_progress(
     lines: Iterator[bytes], label: str, length: int | None = None
 ) -> Iterator[Iterator[bytes]]:
     """The lines, with a progress bar on the terminal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import signal
@@ -12,14 +13,17 @@ from types import FrameType
 
 import click
 
+import memservice
 from memservice.cli.options import State
 from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.serving.children import when_parent_ends
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values_here
-from memservice.serving.schema import wait_for_schema
 from memservice.spi.capabilities import Capability
+from memservice.worker.schema import wait_for_schema
+
+log = logging.getLogger("memservice.worker")
 
 
 @click.command()
@@ -65,6 +69,9 @@ def worker(
             f"The storage {provider.name!r} exists in one process only, so a worker cannot "
             "share it."
         )
+    if not embedded:  # else `memservice serve` has printed them
+        for note in state.settings.notes:
+            click.echo(f"WARNING     {note}", err=True)
     concurrency = number or units_at_once(state.settings, state.plugins)
     with shared_values_here(state.settings):
         if state.settings.app.redis_url:
@@ -117,7 +124,12 @@ def _run_rq(state: State, names: Sequence[str], number: int, *, burst: bool, emb
             runtime.close()
 
     if not embedded:
-        click.echo(f"{number} RQ worker(s) on {', '.join(names)}", err=True)
+        log.info(
+            "memservice %s: %d RQ worker(s) on %s",
+            memservice.__version__,
+            number,
+            ", ".join(names),
+        )
     return Pool(number, work, once=burst, with_parent=embedded).run()
 
 

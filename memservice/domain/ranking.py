@@ -68,11 +68,11 @@ def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
     scores: Scores = {}
     for hit in matches.hits:
         norm = k1 * (1 - b + b * hit.length / mean)
-        scores[hit.key] = sum(
-            weights.get(term, unknown) * tf / (tf + norm)
-            for term, tf in hit.terms.items()
-            if tf > 0
-        )
+        score = 0.0
+        for term, tf in hit.terms.items():
+            if tf > 0:
+                score += weights.get(term, unknown) * tf / (tf + norm)
+        scores[hit.key] = score
     return scores
 
 

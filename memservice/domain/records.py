@@ -247,7 +247,7 @@ class Conclusion:
     source_ids: list[str] | None = None
     """Uids of the conclusions that this one is based on; null for explicit ones."""
     message_keys: list[int] = field(default_factory=list)
-    """Keys of the source messages."""
+    """Keys of the source messages, repetitions in the same words included."""
     internal: JsonObject = field(default_factory=dict)
     """premises, sources, pattern_type, confidence, copied_from … ; filterable as `metadata` in
     generations 2 and 3."""
@@ -256,7 +256,8 @@ class Conclusion:
     reasoner: str = "api"
     model: str | None = None
     said_at: datetime
-    """When the newest source message was sent; without one, the time of the row."""
+    """When the newest message that it was concluded from was sent; without one, the time of the
+    row. A later repetition does not change it."""
     created_at: datetime
     superseded_at: datetime | None = None
     """When it was superseded; null while it is live, and where the time is not known."""

@@ -20,12 +20,12 @@ from memservice.domain.errors import (
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import ACTIVE, BUILDING, FAILED, HELD, PENDING, RETIRED, Space, Task
-from memservice.operations import reembed
 from memservice.pipeline.indexing import reconcile
 from memservice.plugins import Plugins
 from memservice.runtime import Runtime
-from memservice.services import indexing, store_compatibility
-from memservice.services.tasks import model_breaker
+from memservice.services import index_probe, store_compatibility
+from memservice.services.auth import signing_record
+from memservice.services.tasks import model_breaker, outbox
 from memservice.services.tasks.kinds import DREAM
 from memservice.settings import Settings
 from memservice.spi.base import RESTORE
@@ -83,6 +83,7 @@ def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
         "models": lambda: _models(rt),
         "dreams": lambda: _dreams(rt),
         "clock": lambda: _clock(rt),
+        "keys": lambda: _keys(rt),
         "plugins": lambda: _plugins(rt.plugins),
     }
     return [*storage, *_all(parts)]
@@ -199,17 +200,9 @@ def _external_index(rt: Runtime, spaces: Iterable[Space] = ()) -> Check:
     """Query an external index, which may be unavailable, for a space that never exists and for
     these, in a bounded time."""
     name, seconds = _index_of(rt), rt.settings.vector_store.query_timeout_seconds
-    never = Space(
-        workspace_key=0,
-        kind=indexing.CONCLUSION,
-        embedder=rt.embedder.id,
-        dimension=rt.embedder.dimension,
-        state=ACTIVE,
-        created_at=rt.clock(),
-    )
     number, looked_at, ends = 0, 0, time.monotonic() + seconds
     try:
-        rt.vector_calls.within(seconds, lambda: rt.vectors.count(None, never))
+        index_probe.ask(rt)
         for space in spaces:
             if time.monotonic() > ends:
                 break
@@ -276,7 +269,7 @@ def _embedders(rt: Runtime) -> Iterator[Check]:
         used = tx.spaces.embedders_in_use()
         unfinished = tx.rows.get(Space, equals(state=(BUILDING, RETIRED)))
         moving = unfinished is not None and _is_leased(
-            tx, reembed.unit_of(unfinished.workspace_key), rt.clock()
+            tx, outbox.reembed_unit(unfinished.workspace_key), rt.clock()
         )
     if unfinished is not None and not moving:
         yield Check(
@@ -446,6 +439,23 @@ def _dreams(rt: Runtime) -> Iterator[Check]:
         )
     else:
         yield Check("dreams", OK, "none is held for review")
+
+
+def _keys(rt: Runtime) -> Iterator[Check]:
+    """Whether the secret was changed without keeping the former one."""
+    auth = rt.settings.auth
+    if not auth.use_auth:
+        return
+    with rt.storage.read() as tx:
+        if signing_record.is_unknown_to(tx, auth):
+            yield Check(
+                "keys",
+                DEGRADED,
+                "the newest key was signed with another AUTH_JWT_SECRET: requests with such keys "
+                "get 401",
+                "set AUTH_JWT_SECRET_PREVIOUS to the former secret, or create new keys with "
+                "`memservice keys create`",
+            )
 
 
 def _clock(rt: Runtime) -> Iterator[Check]:

@@ -28,6 +28,7 @@ from memservice.domain.filters.ast import Compare
 from memservice.domain.records import (
     ACTIVE,
     BUILDING,
+    DELETING,
     LIVE,
     RETIRED,
     Conclusion,
@@ -41,7 +42,7 @@ from memservice.pipeline.handler import backoff
 from memservice.pipeline.indexing import embed
 from memservice.runtime import Runtime
 from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE, Kind
-from memservice.services.tasks import lease_owner
+from memservice.services.tasks import lease_owner, outbox
 from memservice.services.workspaces import not_found
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
@@ -86,11 +87,6 @@ class Erased(Exception):
     """The workspace was deleted while it was moved."""
 
 
-def unit_of(workspace_key: int) -> str:
-    """The unit of the lease on moving a workspace."""
-    return f"reembed:{workspace_key}"
-
-
 def chosen(rt: Runtime, slugs: Sequence[str] = ()) -> list[Workspace]:
     """The workspaces of these ids, or all of them. Raises `NotFound`."""
     with rt.storage.read() as tx:
@@ -127,7 +123,9 @@ def hold_lease(
         while True:
             retention.free_abandoned(rt)
             lease = rt.storage.write(
-                lambda tx: tx.tasks.claim(unit_of(workspace_key), mine, rt.clock(), seconds)
+                lambda tx: tx.tasks.claim(
+                    outbox.reembed_unit(workspace_key), mine, rt.clock(), seconds
+                )
             )
             if lease is not None:
                 break
@@ -377,13 +375,13 @@ def _store(
         rt.storage.write(transactionally)
         return
     rt.storage.write(lambda tx: _require(tx, lease))
-    rt.vectors.upsert(None, space, vector_rows)
+    stored = embed.add_outside(rt, space, rows, vector_rows)
     with rt.storage.read() as tx:
         there = left(tx)
-        erased = embed.stored(tx, space) is None
-    rt.vectors.delete(None, space, [key for key in [*keys, *stale] if key not in there])
-    if erased:
-        rt.vectors.drop(None, space)
+        workspace = tx.workspaces.by_key(space.workspace_key)
+    if orphans := [key for key in stale if key not in there]:
+        rt.vectors.delete(None, space, orphans)
+    if stored is None or workspace is None or workspace.state == DELETING:
         raise Erased(space.kind)
 
 

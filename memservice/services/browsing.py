@@ -216,7 +216,8 @@ def transcript(
     """The last messages of a session, or the last ones before a seq. Raises `NotFound`."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
-        session = visibility.find(tx, workspace_id, session_id=session_id).session
+        located = visibility.find(tx, workspace_id, session_id=session_id)
+        session = located.session
         if session is None or session.state == DELETING:
             raise sessions.not_found(workspace_id, session_id)
         last = session.message_count if before is None else min(before - 1, session.message_count)
@@ -226,6 +227,10 @@ def transcript(
             (Order("joined_at"), Order("key")),
             MAX_RELATED,
         )
+        first = max(1, last - LISTING_SIZE + 1)
+        rows: Sequence[Message] = tx.messages.run(session.key, first, last) if last > 0 else []
+        if located.is_erasing:
+            rows = visibility.without_erased(tx, session.workspace_key, rows)
         summaries: dict[int, list[Summary]] = {}
         of_session = tx.summaries.of_session(session.key)
         covered = tx.messages.by_keys(sorted({row.message_key for row in of_session.values()}))
@@ -234,7 +239,7 @@ def transcript(
                 summaries.setdefault(covered[summary.message_key].seq, []).append(summary)
         return Transcript(
             session,
-            tx.messages.run(session.key, max(1, last - LISTING_SIZE + 1), last) if last > 0 else [],
+            rows,
             members,
             summaries,
         )

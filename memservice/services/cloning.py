@@ -7,17 +7,30 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from memservice.domain.errors import NotFound, Unavailable
+from memservice.domain.errors import MemserviceError, NotFound, Unavailable
 from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.domain.records import ACTIVE, DELETING, Member, Message, Session, Task
+from memservice.domain.records import (
+    ACTIVE,
+    DELETING,
+    ERASED,
+    IMMEDIATELY,
+    PENDING,
+    Erasure,
+    Member,
+    Message,
+    Session,
+    Task,
+)
 from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
 from memservice.services import indexing, visibility, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
+from memservice.services.erasure import mentions
 from memservice.services.tasks import outbox
 from memservice.services.tasks.kinds import unit_of
+from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
 CopyHook = Callable[[Transaction, Session, Mapping[int, int]], None]
@@ -40,6 +53,10 @@ class Original:
     session: Session
     members: Sequence[Member]
     messages: Sequence[Message]
+    newest_erasure: int
+    """Key of the workspace's newest receipt."""
+    erased_peers: tuple[int, ...]
+    """Keys of the peers of the session that are being erased."""
 
 
 def clone(
@@ -62,18 +79,34 @@ def clone(
 
 
 def original_of(tx: Transaction, session: Session, upto: str | None = None) -> Original:
-    """The contents of a session to copy, up to and including the message with the uid `upto`."""
+    """The contents of a session to copy, up to and including the message with the uid `upto`.
+    Messages of a peer that is being erased are copied too, and erased with the others. Raises
+    Unavailable while the mentions of a peer of the session are replaced."""
     last = session.message_count
     if upto is not None:
         message = tx.messages.by_uid(session.key, upto)
         if message is None:
             raise NotFound("Session not found")
         last = message.seq
-    return Original(
-        session,
-        tx.members.of_session(session.key, active=False),
-        tx.messages.run(session.key, 1, last),
-    )
+    messages = tx.messages.run(session.key, 1, last)
+    members = tx.members.of_session(session.key, active=False)
+    peers = {*(message.author_key for message in messages), *(row.peer_key for row in members)}
+    erased = [peer for peer in tx.peers.by_keys(sorted(peers)).values() if peer.kind == ERASED]
+    uids = tuple(peer.uid for peer in erased)
+    receipts = tx.rows.page(Erasure, equals(target_uid=uids)) if uids else []
+    if any(receipt.options.get("mentions") == mentions.REDACT for receipt in receipts):
+        raise Unavailable(
+            "a peer of this session is being erased, with its mentions: try again when the receipt "
+            "says `done`"
+        )
+    newest = _newest_erasure(tx, session.workspace_key)
+    return Original(session, members, messages, newest, tuple(peer.key for peer in erased))
+
+
+def _newest_erasure(tx: Transaction, workspace_key: int) -> int:
+    own = equals(workspace_key=workspace_key)
+    newest = tx.rows.page(Erasure, own, (Order("created_at", True), Order("key", True)), 1)
+    return newest[0].key if newest else 0
 
 
 def copy(rt: Runtime, original: Original, also: CopyHook | None = None) -> Session:
@@ -82,6 +115,9 @@ def copy(rt: Runtime, original: Original, also: CopyHook | None = None) -> Sessi
     Other writers wait for one batch of it at most: the messages of a long session are stored before
     that transaction, in a session with the state of a deleted one. If the process ends before the
     copy is complete, a task erases it after `ABANDONED_AFTER`.
+
+    Raises Unavailable if something in the workspace was erased since the original was read: the
+    copy must not bring it back. What was stored of the copy is erased.
     """
     return _Copy(rt, original).store(also)
 
@@ -109,14 +145,26 @@ class _Copy:
         )
 
     def store(self, also: CopyHook | None) -> Session:
+        if len(self._original.messages) <= COPY_BATCH_SIZE:
+            return self._store(also, None)
+        hidden = self._rt.storage.write(self._begin)
+        try:
+            return self._store(also, hidden)
+        except MemserviceError:
+            self._rt.storage.write(partial(self._abandon, hidden=hidden))
+            raise
+
+    def _store(self, also: CopyHook | None, hidden: Session | None) -> Session:
         write = self._rt.storage.write
         last, stored = self._original.messages, list[Message]()
-        hidden = write(self._begin) if len(last) > COPY_BATCH_SIZE else None
         while hidden is not None and len(last) > COPY_BATCH_SIZE:
             batch, last = last[:COPY_BATCH_SIZE], last[COPY_BATCH_SIZE:]
             stored += write(partial(self._store_batch, target=hidden, messages=batch))
 
         def complete(tx: Transaction) -> Session:
+            self._require_unchanged(tx)
+            # No message of it is deleted until the commit: the next check is final.
+            tx.sessions.by_key(self._original.session.key, lock=True)
             target = self._visible(tx, hidden, len(stored))
             tx.members.put([_member_of(target, member) for member in self._original.members])
             messages = [*stored, *self._store_batch(tx, target, last)]
@@ -132,16 +180,22 @@ class _Copy:
 
     def _begin(self, tx: Transaction) -> Session:
         """A hidden session, with the task that erases it unless the copy is completed."""
-        self._require_workspace(tx)
+        self._require_unchanged(tx)
         hidden = tx.sessions.save(replace(self._session, state=DELETING))
         erasure = outbox.erase_session(self._rt, hidden)
         tx.tasks.add([replace(erasure, not_before=self._session.created_at + ABANDONED_AFTER)])
         return hidden
 
+    def _abandon(self, tx: Transaction, hidden: Session) -> None:
+        """Let a worker erase an incomplete copy now."""
+        task = outbox.erase_session(self._rt, hidden)
+        tx.rows.change(Task, equals(unit=unit_of(task), state=PENDING), not_before=IMMEDIATELY)
+        tx.tasks.units_with_work.add(unit_of(task))
+
     def _store_batch(
         self, tx: Transaction, target: Session, messages: Sequence[Message]
     ) -> list[Message]:
-        self._require_workspace(tx)
+        self._require_unchanged(tx)
         copies = [
             replace(
                 message,
@@ -158,8 +212,8 @@ class _Copy:
 
     def _visible(self, tx: Transaction, hidden: Session | None, stored: int) -> Session:
         """The session of the copy, in its final state."""
+        self._require_unchanged(tx)
         if hidden is None:
-            self._require_workspace(tx)
             return tx.sessions.save(self._session)
         _require_complete(tx, hidden, stored)
         target = tx.sessions.save(replace(hidden, state=ACTIVE))
@@ -184,9 +238,17 @@ class _Copy:
         later = indexing.index_messages_later(rt, tx, workspace_key, older, copied_from)
         tx.tasks.add([*later, *tasks])
 
-    def _require_workspace(self, tx: Transaction) -> None:
-        if not workspaces.lock_active(tx, self._session.workspace_key):
+    def _require_unchanged(self, tx: Transaction) -> None:
+        """Check that the workspace exists, and that nothing in it was erased meanwhile."""
+        workspace_key = self._session.workspace_key
+        if not workspaces.lock_active(tx, workspace_key):
             raise NotFound("Original session not found")
+        original = self._original
+        is_erased = len(tx.peers.by_keys(original.erased_peers)) < len(original.erased_peers)
+        if is_erased or _newest_erasure(tx, workspace_key) != original.newest_erasure:
+            raise Unavailable(
+                "something was erased in this workspace while the session was copied: try again"
+            )
 
 
 def _require_complete(tx: Transaction, hidden: Session, messages: int) -> None:

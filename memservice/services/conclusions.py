@@ -8,7 +8,6 @@ from typing import Any
 
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
 from memservice.domain.filters import (
-    Condition,
     all_of,
     equals,
     parse_filters,
@@ -255,23 +254,22 @@ def page(
         raise InvalidInput.at("as_of", message="as_of cannot be combined with include=superseded")
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
-        workspace = tx.workspaces.by_slug(workspace_id)
+        located = tx.workspaces.locate(workspace_id)
+        workspace = located.workspace
         if workspace is None:
             return paging.empty()
         matching = (
             condition if shown.of_scopes else all_of(condition, scopes.not_of_scopes(tx, workspace))
         )
-        erased = visibility.not_erased(tx, workspace.key, "observer_key", "observed_key")
-        matching = all_of(matching, erased)
+        if located.is_erasing:
+            erased = visibility.not_erased(tx, workspace.key, "observer_key", "observed_key")
+            matching = all_of(matching, erased)
         order = paging.order("created_at", newest_first=True)
-        stored: Condition
         if moment is not None:
-            stored = moments.standing(tx, workspace.key, moment)
-        elif shown.superseded:
-            stored = equals(state=(LIVE, SUPERSEDED))
-        else:
+            return moments.standing_page(tx, workspace.key, moment, matching, paging, order)
+        if not shown.superseded:
             return listing(tx.conclusions, paging, workspace.key, matching, order=order)
-        stored = all_of(equals(workspace_key=workspace.key), stored)
+        stored = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
         return listing(tx.rows, paging, Conclusion, all_of(stored, matching), order=order)
 
 
@@ -319,7 +317,8 @@ def query(
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     lookup = Search.begin(rt, workspace_id, text, "search_memory")
     with rt.storage.read() as tx:
-        workspace = tx.workspaces.by_slug(workspace_id)
+        located = tx.workspaces.locate(workspace_id)
+        workspace = located.workspace
         if workspace is None:
             return []
         pair = tx.peers.by_slugs(workspace.key, [str(named["observer"]), str(named["observed"])])
@@ -332,8 +331,8 @@ def query(
             observed=(observed.key,),
             levels=texts_named(condition, "level"),
         )
-        caller = bounds_for(tx, principal, workspace).as_of(tx, moment)
-        bounds = caller.with_conclusions(condition, index_filter)
+        caller = bounds_for(tx, principal, workspace, is_erasing=located.is_erasing)
+        bounds = caller.as_of(tx, moment).with_conclusions(condition, index_filter)
         return [item.conclusion for item in lookup.conclusions(tx, bounds, top_k, distance)]
 
 

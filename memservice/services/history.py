@@ -82,10 +82,10 @@ def of_conclusion(rt: Runtime, principal: Principal, workspace_id: str, uid: str
     `NotFound`."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
     with rt.storage.read() as tx:
-        workspace = workspaces.require(tx, workspace_id)
+        workspace, is_erasing = workspaces.require_for_reading(tx, workspace_id)
         readable = all_of(
             equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED)),
-            bounds_for(tx, principal, workspace).condition,
+            bounds_for(tx, principal, workspace, is_erasing=is_erasing).condition,
         )
         row = tx.rows.get(Conclusion, all_of(readable, equals(uid=uid)))
         if row is None:

@@ -13,9 +13,9 @@ from memservice.domain.filters import (
     TRUE,
     Condition,
     all_of,
+    equals,
     parse_filters,
     resources,
-    uses_field,
 )
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Peer, Session, Workspace
@@ -223,14 +223,29 @@ def page(
         principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
     )
     condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
-    with rt.storage.read() as tx:
-        session = visibility.find(tx, workspace_id, session_id=session_id).session
+    with rt.storage.read_committed() as tx:
+        located = visibility.find(tx, workspace_id, session_id=session_id)
+        session = located.session
         if session is None:
             return paging.empty()
-        if uses_field(condition, "author"):
-            erased = visibility.not_erased(tx, session.workspace_key, "author_key")
-            condition = all_of(condition, erased)
+        if located.is_erasing:
+            return _page_without_erased(tx, session, condition, paging)
         return page_of(tx, session, condition, paging)
+
+
+def _page_without_erased(
+    tx: Transaction, session: Session, condition: Condition, paging: Paging
+) -> Page[Message]:
+    """The page of a session while a peer of the workspace is being erased."""
+    erased = visibility.erased_peers(tx, session.workspace_key)
+    visible = all_of(condition, visibility.not_of(erased, "author_key"))
+    if condition != TRUE or not erased:
+        return page_of(tx, session, visible, paging)
+    # Counting what is left out is cheaper than testing each message of a long session.
+    items = tx.messages.page(session.key, visible, paging.reverse, paging.size, paging.offset)
+    left_out = tx.messages.count(session.key, equals(author_key=erased))
+    total = tx.messages.count(session.key) - left_out
+    return Page(items, total, paging.page, paging.size)
 
 
 def page_of(
@@ -251,8 +266,10 @@ def page_of(
         else:
             items = tx.messages.run(session.key, first, paging.offset + paging.size)
         return Page(items, total, paging.page, paging.size)
-    items = tx.messages.page(session.key, condition, paging.reverse, paging.size, paging.offset)
-    return Page(items, tx.messages.count(session.key, condition), paging.page, paging.size)
+    items, total = tx.messages.page_and_total(
+        session.key, condition, paging.reverse, paging.size, paging.offset
+    )
+    return Page(items, total, paging.page, paging.size)
 
 
 def _missing(uid: str) -> NotFound:
@@ -263,9 +280,13 @@ def get(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, u
     policy.require(
         principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
     )
-    with rt.storage.read() as tx:
-        session = visibility.find(tx, workspace_id, session_id=session_id).session
+    with rt.storage.read_committed() as tx:
+        located = visibility.find(tx, workspace_id, session_id=session_id)
+        session = located.session
         message = None if session is None else tx.messages.by_uid(session.key, uid)
+        if session is not None and message is not None and located.is_erasing:
+            left = visibility.without_erased(tx, session.workspace_key, [message])
+            message = left[0] if left else None
     if message is None:
         raise _missing(uid)
     return message

@@ -8,9 +8,11 @@ deleted since is never returned.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import Condition, all_of, equals, matches
@@ -18,10 +20,15 @@ from memservice.domain.filters.ast import Any_, Compare, Not
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion, Message, Session
 from memservice.domain.times import parse_iso
 from memservice.runtime import Runtime
+from memservice.services.paging import Page, Paging, read_page
+from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
 ARGUMENT = "as_of"
 FORMS = "a time with a zone, such as 2026-03-03T12:00:00Z, or a date, such as 2026-03-03"
+
+MAX_MERGED = 2_000
+"""Rows of each state that a listing reads at most to merge them."""
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONE = re.compile(r"(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2}){0,2})$")
@@ -61,17 +68,51 @@ def recorded(moment: datetime) -> Condition:
 def standing(tx: Transaction, workspace_key: int, moment: datetime) -> Condition:
     """Conclusions that were recorded at or before a time, and not superseded then. A superseded one
     of which the time is not known does not match."""
+    return all_of(_recorded_without_lapse(tx, workspace_key, moment), Any_(_states(moment)))
+
+
+def _recorded_without_lapse(tx: Transaction, workspace_key: int, moment: datetime) -> Condition:
     lapsed = _lapsed(tx, workspace_key, moment)
-    return all_of(
-        recorded(moment),
-        Any_(
-            (
-                equals(state=LIVE),
-                all_of(equals(state=SUPERSEDED), Compare("superseded_at", "gt", moment)),
-            )
-        ),
-        *([Not(equals(key=lapsed))] if lapsed else []),
+    return all_of(recorded(moment), *([Not(equals(key=lapsed))] if lapsed else []))
+
+
+def _states(moment: datetime) -> tuple[Condition, Condition]:
+    superseded_later = Compare("superseded_at", "gt", moment)
+    return equals(state=LIVE), all_of(equals(state=SUPERSEDED), superseded_later)
+
+
+def standing_page(
+    tx: Transaction,
+    workspace_key: int,
+    moment: datetime,
+    matching: Condition,
+    paging: Paging,
+    order: Sequence[Order],
+) -> Page[Conclusion]:
+    """A page of the conclusions that stood at a time and match. `order`: by `created_at` and then
+    `key`. Pages up to the row `MAX_MERGED` are read by an index, one query for each state."""
+    own = all_of(
+        equals(workspace_key=workspace_key),
+        _recorded_without_lapse(tx, workspace_key, moment),
+        matching,
     )
+    states = _states(moment)
+
+    def count() -> int:
+        return sum(tx.rows.count(Conclusion, all_of(state, own)) for state in states)
+
+    def rows() -> list[Conclusion]:
+        end = paging.offset + paging.size
+        if end > MAX_MERGED:
+            both = all_of(own, Any_(states))
+            return tx.rows.page(Conclusion, both, order, paging.size, paging.offset)
+        parts = [tx.rows.page(Conclusion, all_of(state, own), order, end) for state in states]
+        merged = heapq.merge(
+            *parts, key=lambda row: (row.created_at, row.key), reverse=order[0].descending
+        )
+        return list(islice(merged, paging.offset, end))
+
+    return read_page(paging, rows, count)
 
 
 def _lapsed(tx: Transaction, workspace_key: int, moment: datetime) -> tuple[int, ...]:

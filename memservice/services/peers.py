@@ -167,7 +167,7 @@ def get_or_create(
     policy.require_create_peer(principal, workspace_id, slug)
     validation.require_name(slug, ("peer_id",))
     if (metadata is None and config is None) or not policy.may_update_peers(principal):
-        with rt.storage.read() as tx:
+        with rt.storage.read_committed() as tx:
             peer = tx.workspaces.locate(workspace_id, peer_id=slug).peer
         if peer is not None:
             return peer, False

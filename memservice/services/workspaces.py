@@ -58,6 +58,15 @@ def require(tx: Transaction, slug: str) -> Workspace:
     return workspace
 
 
+def require_for_reading(tx: Transaction, slug: str) -> tuple[Workspace, bool]:
+    """The active workspace, and whether a peer of it is being erased: one statement. Raises
+    `NotFound`."""
+    match = tx.workspaces.locate(slug)
+    if match.workspace is None:
+        raise not_found(slug)
+    return match.workspace, match.is_erasing
+
+
 def lock_active(tx: Transaction, key: int) -> bool:
     """Lock the workspace until commit; False if it is being deleted. Call it before you store a
     session: an active session prevents the deletion of its workspace, so it must not be stored in

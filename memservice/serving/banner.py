@@ -27,6 +27,7 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
         ),
         f"auth        {'on' if settings.auth.use_auth else 'off'}",
         *(f"models      {outage.shown()}" for outage in _outages(runtime)),
+        *(f"plugins     FAILED: {failure.sentence}" for failure in runtime.plugins.failures),
     ]
 
 

@@ -12,8 +12,8 @@ from memservice.api.routing import EXTENSION
 from memservice.app import create_app
 from memservice.domain.errors import MemserviceError
 from memservice.serving.logs import set_up_logging
-from memservice.serving.schema import wait_for_schema
 from memservice.settings import load_settings
+from memservice.worker.schema import wait_for_schema
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

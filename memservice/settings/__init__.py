@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memservice.domain.errors import ConfigurationError
-from memservice.settings import families, sources
+from memservice.settings import data_directory, families, sources
 from memservice.settings.declare import Leaf, hints, optional, section, tree
 from memservice.settings.inheritance import Inheritance
 from memservice.settings.models import DEFAULT_TRANSPORT, Connection
@@ -106,10 +106,15 @@ class Settings:
 
     sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value that is not a default came from, by canonical name."""
+    mistyped: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Sentences about variables that are ignored because they only resemble a setting."""
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    """What the operator should be told: names without effect, likely slips of the pen."""
+    """These, and sentences about all other names that have no effect."""
     file: Path | None = field(default=None, compare=False)
     """The TOML file that was read."""
+    data_directory: Path | None = field(default=None, repr=False, compare=False)
+    """Where the store is because no setting names it, and the working directory holds neither
+    configuration nor a store. None in all other cases."""
 
     def is_set(self, name: str) -> bool:
         """Whether anything other than the default decided the setting of this canonical name."""
@@ -169,6 +174,7 @@ def load_settings(
     dotenv = cwd / ".env"
     if dotenv.is_file():
         layers.append(sources.from_dotenv(dotenv, known))
+    is_configured_here = any(layer.values for layer in layers) or file is not None
     layers.append(sources.from_variables(environ, known, "environment", ours=False))
     layers.append(sources.from_overrides(overrides or {}, known, "command line"))
 
@@ -184,6 +190,7 @@ def load_settings(
     problems.extend(
         _read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ})
     )
+    data = None if is_configured_here else _choose_store(values, origin, environ, cwd)
     Inheritance(known, values, origin, _is_plugin).apply()
     _choose_embedder(values, origin)
     _collapse(values)
@@ -194,8 +201,16 @@ def load_settings(
         raise ConfigurationError(
             "\n".join(["the settings cannot be used:", *(f"  {problem}" for problem in problems)])
         )
-    notes = tuple(note for layer in layers for note in layer.notes)
-    return replace(settings, sources=origin, notes=notes, file=file)
+    for layer in layers:
+        layer.forget_replaced(origin)
+    return replace(
+        settings,
+        sources=origin,
+        mistyped=tuple(note for layer in layers for note in layer.mistyped.values()),
+        notes=tuple(note for layer in layers for note in layer.notes()),
+        file=file,
+        data_directory=data,
+    )
 
 
 def _file(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
@@ -272,6 +287,23 @@ def _collapse(values: dict[tuple[str, ...], Any]) -> None:
     options = families.collapse(values, families.OPTIONS)
     if options:
         values[families.OPTIONS.path] = options
+
+
+def _choose_store(
+    values: dict[tuple[str, ...], Any],
+    origin: dict[str, str],
+    environ: Mapping[str, str],
+    cwd: Path,
+) -> Path | None:
+    """Without a store in the working directory, the default one is in the user's data directory,
+    which is returned."""
+    path, usual = ("db", "connection_uri"), Db().connection_uri
+    folder = data_directory.directory(environ)
+    if path in values or folder is None or (cwd / data_directory.file_name(usual)).exists():
+        return None
+    values[path] = data_directory.uri_in(folder, usual)
+    origin["DB_CONNECTION_URI"] = "the data directory"
+    return folder
 
 
 def _choose_embedder(values: dict[tuple[str, ...], Any], origin: dict[str, str]) -> None:

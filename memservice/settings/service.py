@@ -101,7 +101,11 @@ class Db(Group):
 
     connection_uri: str = setting(
         "sqlite:///memservice.db",
-        "where everything is stored; its scheme names a storage plugin (see `memservice plugins`)",
+        (
+            "where everything is stored; its scheme names a storage plugin (see `memservice "
+            "plugins`); unset, and with neither a store nor configuration in the working "
+            "directory: `memservice.db` in `~/.local/share/memservice`"
+        ),
         secrecy="uri",
     )
     schema: str = setting(
@@ -398,7 +402,7 @@ class Telemetry(Group):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PluginSwitches(Group):
-    """To narrow and to watch plugins when something is wrong. `[plugins.NAME]` holds the settings
+    """Which plugins are loaded, and which must be. `[plugins.NAME]` holds the settings
     of the plugin NAME alone (`memservice plugins` lists the names); as a variable each is
     `PLUGIN_<NAME>__<FIELD>`."""
 
@@ -406,6 +410,21 @@ class PluginSwitches(Group):
         None,
         "load only these entry points (names, or the modules they point to)",
         env="MEMSERVICE_PLUGINS",
+        secrecy="public",
+    )
+    required: tuple[str, ...] = setting(
+        (),
+        "entry points that must load; else nothing starts",
+        env="PLUGINS_REQUIRED",
+        aliases=("MEMSERVICE_PLUGINS_REQUIRED",),
+        secrecy="public",
+    )
+    optional: tuple[str, ...] = setting(
+        (),
+        "start without these entry points if they fail to load, even though they can change or "
+        "reject what is stored",
+        env="PLUGINS_OPTIONAL",
+        aliases=("MEMSERVICE_PLUGINS_OPTIONAL",),
         secrecy="public",
     )
     trace: bool = setting(False, "print every call of a hook", env="MEMSERVICE_PLUGINS_TRACE")

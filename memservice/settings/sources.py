@@ -4,7 +4,7 @@ raw values, by setting."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,34 +12,18 @@ from typing import Any
 from memservice.domain.errors import ConfigurationError
 from memservice.settings import families
 from memservice.settings.declare import Leaf, Tree
+from memservice.settings.unknown_names import (
+    OTHER_PROGRAMS,
+    did_you_mean,
+    explain,
+    is_without_effect,
+)
 from memservice.settings.values import show
 
 OWN = "MEMSERVICE_"
-SWITCHES = frozenset({"MEMSERVICE_CONFIG"})
+SWITCHES = frozenset({"MEMSERVICE_CONFIG", "MEMSERVICE_URL", "MEMSERVICE_API_KEY"})
 FOR_TESTS = "MEMSERVICE_TEST_"
 """Variables of test suites (`memservice.testing`), never settings."""
-
-WITHOUT_EFFECT_PREFIXES = (
-    "SENTRY_",
-    "CACHE_",
-    "LANGFUSE_",
-    "TRACE_VIEWER_",
-    "VECTOR_STORE_TURBOPUFFER_",
-)
-WITHOUT_EFFECT = frozenset(
-    {
-        "PERFORMANCE_LOG_FORMAT",
-        "COLLECT_METRICS_LOCAL",
-        "LOCAL_METRICS_FILE",
-        "DB_TRACING",
-        "DERIVER_LOG_OBSERVATIONS",
-        "VECTOR_STORE_MIGRATED",
-        "VECTOR_STORE_DIMENSIONS",
-        "VECTOR_STORE_LANCEDB_PATH",
-    }
-)
-"""Names that other servers of this API know and this one does without: an operator's old file may
-keep them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +37,31 @@ class Given:
 
 @dataclass(slots=True)
 class Layer:
-    """What one source says. `problems` stop the start; `notes` are shown."""
+    """What one source says. `problems` stop the start; what else is wrong is reported."""
 
     source: str
     values: dict[Leaf, Given] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    mistyped: dict[str, str] = field(default_factory=dict)
+    """Names that resemble a setting, each with a sentence."""
+    unknown: list[str] = field(default_factory=list)
+    """Other names that begin like settings."""
+    without_effect: list[str] = field(default_factory=list)
+    """Settings that other servers of this API have."""
+
+    def forget_replaced(self, settings: Container[str]) -> None:
+        """Drop names of other programs whose settings, by canonical name, have a value."""
+        for name, setting in OTHER_PROGRAMS.items():
+            if setting in settings:
+                self.mistyped.pop(name, None)
+
+    def notes(self) -> Iterator[str]:
+        """A sentence about each mistyped name, and one about all others of a kind."""
+        yield from self.mistyped.values()
+        if self.unknown:
+            yield f"no settings of memservice, ignored: {', '.join(self.unknown)} ({self.source})"
+        if self.without_effect:
+            yield f"without effect here: {', '.join(self.without_effect)} ({self.source})"
 
     def give(self, leaf: Leaf, raw: object, name: str, *, certain: bool = True) -> None:
         """Record a value. Two names of one setting must agree, unless the later one is `certain`
@@ -91,8 +94,8 @@ def from_toml(path: Path, tree: Tree) -> Layer:
             layer.problems.append(
                 f"{key} in {path} stands outside any section: write it as {leaf.toml}"
             )
-        elif _without_effect(name.upper() + "_") or _without_effect(name.upper()):
-            layer.notes.append(f"{key} in {path} has no effect here")
+        elif is_without_effect(name.upper() + "_") or is_without_effect(name.upper()):
+            layer.without_effect.append(f"[{key}]" if isinstance(value, dict) else key)
         else:
             layer.problems.append(
                 f"{path} has no section or setting called {key}{did_you_mean(name, sections)}"
@@ -120,8 +123,8 @@ def _table(
                 _table(layer, tree, here, value, certain=certain)
             else:
                 layer.problems.append(f"{where} in {layer.source} must be a table of settings")
-        elif _without_effect("_".join(here).upper()):
-            layer.notes.append(f"{where} in {layer.source} has no effect here")
+        elif is_without_effect("_".join(here).upper().removeprefix("APP_")):
+            layer.without_effect.append(where)
         else:
             siblings = {
                 p[len(path)]
@@ -200,14 +203,16 @@ def _unknown(layer: Layer, tree: Tree, name: str, *, ours: bool) -> None:
                 did_you_mean(name, own) or f"; those that begin so are {', '.join(sorted(own))}"
             )
             layer.problems.append(f"there is no setting {name} ({layer.source}){suggestion}")
-    elif _without_effect(name):
-        if ours:
-            layer.notes.append(f"{name} in {layer.source} has no effect here")
-    elif name.startswith(tree.prefixes):
-        known = [*tree.by_variable, *families.similar(name)]
-        suggestion = did_you_mean(name, known, cutoff=0.8)
-        if ours or suggestion:
-            layer.notes.append(f"there is no setting {name} ({layer.source}): ignored{suggestion}")
+        return
+    explained = explain(name, tree, ours=ours)
+    if explained is None:
+        return
+    kind, rest = explained
+    if kind == "mistyped":
+        layer.mistyped[name] = f"there is no setting {name} ({layer.source}): ignored{rest}"
+    else:
+        names = layer.unknown if kind == "unknown" else layer.without_effect
+        names.append(name)
 
 
 def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> Layer:
@@ -224,20 +229,8 @@ def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> 
     return layer
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.55) -> str:
-    """`; did you mean A or B?`, or nothing if no known name is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(known), n=3, cutoff=cutoff)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
-
-
 def refusal(leaf: Leaf, given: Given, allowed: str) -> str:
     """The sentence that a wrong value is answered with."""
     named = "" if given.name == leaf.name else f", as {given.name}"
     shown = show(given.raw, leaf.meta.secrecy) if given.raw != "" else '""'
     return f"{leaf.name} = {shown} ({given.source}{named}): must be {allowed}"
-
-
-def _without_effect(name: str) -> bool:
-    return name in WITHOUT_EFFECT or name.startswith(WITHOUT_EFFECT_PREFIXES)

@@ -123,6 +123,10 @@ class BaseStorage(ABC):
         with self._noticing(), self.snapshot() as tx:
             yield tx
 
+    def read_committed(self) -> AbstractContextManager[Transaction]:
+        """By default, a consistent transaction, which is more than is asked for."""
+        return self.read()
+
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
         """Reports damage that this process noticed, and a write that fails now. Does not write if a
         recent write succeeded."""
@@ -138,7 +142,7 @@ class BaseStorage(ABC):
             findings.append(Finding("failed", self._damage, RESTORE))
         return findings
 
-    def reclaim(self, *, thorough: bool = False) -> bool:
+    def reclaim(self, *, thorough: bool = False, erasure: bool = False) -> bool:
         return False
 
     @contextmanager

@@ -172,13 +172,23 @@ class Completion:
 
 class LanguageModel(Protocol):
     """Safe to call from several threads. Raises ModelFailure. The caller retries and falls back,
-    because each try is recorded."""
+    because each try is recorded.
 
-    def complete(self, request: CompletionRequest) -> Completion: ...
+    `request.timeout` bounds the whole exchange, also for a server that sends a byte now and then,
+    and an answer without end is cancelled. No error or log line has a key or text of messages.
+    Options that the protocol does not have are left out, and the request is not changed.
+    """
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        """The answer: its text unchanged, its calls with parsed arguments, each with its own id.
+        With `request.response_schema`, the text is the JSON alone, without a fence or a
+        sentence around it. An answer that is cut, or is no JSON, is retryable; a page of HTML is
+        not, since it means that the URL is wrong. `Retry-After` may be seconds or a date."""
+        ...
 
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
-        """The pieces of the answer as they arrive, then the whole `Completion`. A stream that
-        breaks off raises; it does not just end.
+        """The pieces of the answer as they arrive, none of them empty, then the whole `Completion`.
+        A stream that breaks off raises a retryable failure; it does not just end.
 
         Closing the iterator ends the exchange.
         """

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from marshmallow import Schema
-
+    from memservice.spi.backups import Backups
     from memservice.spi.embedding import Embedder
     from memservice.spi.llm import LanguageModel, ModelCall
     from memservice.spi.reasoner import Reasoner
@@ -47,7 +46,8 @@ class Context:
 
 
 Settings = Mapping[str, Any]
-"""A provider's settings, loaded by its own schema."""
+"""A provider's settings, loaded by its own schema. A provider that declares a dataclass gets an
+instance of it instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,17 @@ class StorageProvider(_Provider):
     `settings` receives `uri` and the fields of the `DB_` section.
     """
 
-    open: Callable[[Settings, Context], Storage]
-    settings: type[Schema] | None = None
+    open: Callable[[Any, Context], Storage]
+    settings: type[Any] | None = None
     schemes: tuple[str, ...] = ()
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
-    erase: Callable[[Settings, Context], None] | None = None
+    erase: Callable[[Any, Context], None] | None = None
     """Erases the whole store that `settings` name, if it is more than a file: the testing kit calls
     it for stores that it created. With a field `schema` in the settings, each test has a store of
     that name."""
+    backups: Callable[[Settings, Context], Backups] | None = None
+    """Backups of the store that `settings` name, for `memservice backup` and `restore`. It opens
+    nothing yet."""
     spi: int = SPI_VERSION
 
 
@@ -83,12 +86,12 @@ class VectorIndexProvider(_Provider):
     """A vector index, named by `VECTOR_STORE_TYPE`. `settings` receives the fields of the
     `VECTOR_STORE_` section."""
 
-    open: Callable[[Settings, Context], VectorIndex]
-    settings: type[Schema] | None = None
+    open: Callable[[Any, Context], VectorIndex]
+    settings: type[Any] | None = None
     needs_storage: str | None = None
     """The name of the storage that it is part of, if any."""
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
-    erase: Callable[[Settings, Context], None] | None = None
+    erase: Callable[[Any, Context], None] | None = None
     """Erases everything in the `namespace` that `settings` name: the testing kit calls it for
     namespaces that it created. None: the kit drops the spaces that it filled."""
     spi: int = SPI_VERSION
@@ -103,8 +106,8 @@ class LanguageModelProvider(_Provider):
     `extra_query`. It is opened once for each connection.
     """
 
-    open: Callable[[Settings, Context], LanguageModel]
-    settings: type[Schema] | None = None
+    open: Callable[[Any, Context], LanguageModel]
+    settings: type[Any] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     base_url: str | None = None
     """The address of its models unless a base URL is configured. With this default, a task counts
@@ -119,8 +122,8 @@ class EmbedderProvider(_Provider):
     """An embedder, named by `EMBEDDER`. `settings` receives the fields of
     `EMBEDDING_MODEL_CONFIG__`."""
 
-    open: Callable[[Settings, Context], Embedder]
-    settings: type[Schema] | None = None
+    open: Callable[[Any, Context], Embedder]
+    settings: type[Any] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     spi: int = SPI_VERSION
 
@@ -129,8 +132,8 @@ class EmbedderProvider(_Provider):
 class ReasonerProvider(_Provider):
     """A reasoner, named by `REASONER`."""
 
-    open: Callable[[Settings, Context], Reasoner]
-    settings: type[Schema] | None = None
+    open: Callable[[Any, Context], Reasoner]
+    settings: type[Any] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     spi: int = SPI_VERSION
 
@@ -139,14 +142,31 @@ class ReasonerProvider(_Provider):
 class WebhookTransportProvider(_Provider):
     """A way to deliver events to an endpoint, chosen by the scheme of the endpoint's URL."""
 
-    open: Callable[[Settings, Context], WebhookTransport]
+    open: Callable[[Any, Context], WebhookTransport]
     schemes: tuple[str, ...] = ()
-    settings: type[Schema] | None = None
+    settings: type[Any] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
     world: Callable[[Path, Context], AbstractContextManager[TransportFixture]] | None = None
-    """For the testing kit: the opened transport, with endpoints on this machine. The path is an
-    empty directory."""
+    """For the testing kit: a context manager (`@contextmanager def world(directory, context)`) that
+    yields the opened transport with endpoints on this machine. `directory` is empty, and the
+    test's own."""
     spi: int = SPI_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSettings(_Provider):
+    """The settings of hooks: `[plugins.NAME]`, for a plugin that has more than providers."""
+
+    settings: type[Any]
+    """A marshmallow schema, or a dataclass with fields of plain types (`str`, `int`, `float`,
+    `bool`, `Path`, `Literal`, dataclasses, and lists, tuples and dictionaries of them). The
+    metadata `validate` of a field is a marshmallow validator; its `secrecy` is `public` if
+    `memservice config show` may print the value, or `uri` if it may without password and keys.
+    Without it, only numbers, switches and choices among words are printed."""
+    use: Callable[[Any], None]
+    """Called once in each process when plugins are loaded, before any event hook: with the mapping
+    that the schema makes, or with the instance of the dataclass. It keeps the settings for the
+    hooks. It may raise `ConfigurationError`, which prevents the start."""
 
 
 Provider = (

@@ -308,20 +308,32 @@ class Answered:
 
 class Reasoner(Protocol):
     """Safe to call from several threads. It may raise any error; the pipeline records it and
-    retries."""
+    retries. Without `REMOTE` and `COSTLY`, equal requests have equal results."""
 
     name: str
     capabilities: frozenset[Capability]
 
-    def derive(self, request: DeriveRequest) -> Derived: ...
+    def derive(self, request: DeriveRequest) -> Derived:
+        """Conclusions from the new messages (`Utterance.new`) of `request.observed`, whose name is
+        compared exactly: nothing from other authors, from context, or from text without content,
+        and nothing twice. In the language of the message, and each with keys of its sources."""
+        ...
 
-    def summarize(self, request: SummarizeRequest) -> Summarized: ...
+    def summarize(self, request: SummarizeRequest) -> Summarized:
+        """At most `request.max_tokens` tokens (`memservice.domain.tokens.count`), however long the
+        previous summary is. Empty, and not blank, if there is nothing to say."""
+        ...
 
-    def consolidate(self, request: ConsolidateRequest) -> Consolidated: ...
+    def consolidate(self, request: ConsolidateRequest) -> Consolidated:
+        """It cites only conclusions of the request, or its own new ones. Those that differ in a
+        number or a name are not merged, nothing supersedes itself, and each chain ends at a live
+        conclusion. A card has at most 40 lines without blank ones; None without `write_card`."""
+        ...
 
     def answer(self, request: AnswerRequest) -> Iterator[str | Answered]:
         """The pieces of the answer, in order, then optionally one `Answered`. No piece means that
-        there is no answer. An answer that fails may yield `Answered` before it raises.
+        there is no answer. An answer that fails may yield `Answered` before it raises. Without
+        evidence it invents nothing. With `response_format`, the pieces are JSON that fits it.
 
         Closing the iterator ends the work.
         """

@@ -53,7 +53,9 @@ class Finding:
 
 class Storage(Protocol):
     """An opened storage. Safe to use from several threads; with the capability `SHARED`, from
-    several processes."""
+    several processes. Then `wait_for_work` also returns after their commits: a storage over
+    `memservice.spi.base.BaseStorage` overrides `changed_elsewhere` and sets `poll_seconds`, or
+    overrides `wait_for_work`."""
 
     name: str
     capabilities: frozenset[Capability]
@@ -76,6 +78,11 @@ class Storage(Protocol):
     def read(self) -> AbstractContextManager[Transaction]:
         """A consistent transaction for reading. Raises `Unavailable` as `write` does. Do not call a
         model, a hook or HTTP inside it, unless it is released (`Transaction.released`)."""
+        ...
+
+    def read_committed(self) -> AbstractContextManager[Transaction]:
+        """Like `read`, but each call sees what is committed at that moment, and the transaction
+        cannot be released. Cheaper for a request whose reads need not agree with each other."""
         ...
 
     def on_commit(self, listener: Callable[[Collection[str]], None]) -> None:
@@ -106,13 +113,14 @@ class Storage(Protocol):
         """
         ...
 
-    def reclaim(self, *, thorough: bool = False) -> bool:
+    def reclaim(self, *, thorough: bool = False, erasure: bool = False) -> bool:
         """Remove the remains of erased rows outside the rows: their words in indexes and logs, and
         their disk space.
 
         It does one short step and returns True while there is more to do; False at once if there is
-        nothing. `thorough`: it does everything in one call, even if other writes wait long. Do not
-        call it inside a transaction. Raises as `write` does.
+        nothing. `thorough`: it does everything in one call, even if other writes wait long.
+        `erasure`: rows were erased just now; it returns False only after the logs of the storage
+        were emptied since. Do not call it inside a transaction. Raises as `write` does.
         """
         ...
 

@@ -35,7 +35,9 @@ class TextIndex(Protocol):
     """Full text of messages and conclusions (`kind` as `Space.kind`).
 
     `tx` is the open transaction of the storage if the index is part of that storage (capability
-    `TRANSACTIONAL`), else None.
+    `TRANSACTIONAL`), else None. Kinds and workspaces are separate: rows of others change neither
+    results nor statistics. A term is any text, compared whole and by code point; it is never
+    syntax. Several threads may call it at once.
     """
 
     capabilities: frozenset[Capability]
@@ -43,7 +45,8 @@ class TextIndex(Protocol):
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
     ) -> None:
-        """Index rows. A row that is already indexed is replaced."""
+        """Index rows. A row that is already indexed is replaced; of two versions of a row the last
+        counts."""
         ...
 
     def remove(

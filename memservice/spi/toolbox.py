@@ -36,6 +36,9 @@ class Evidence:
     """Conclusions that a conclusion replaced, newest first; without their own."""
     asked_for: bool = True
     """False for a message that is included only as a neighbour of a result."""
+    when: tuple[str | None, str | None] | None = None
+    """The time that a conclusion is about: start and end in ISO 8601, as exact as they are known;
+    None for an open end. None: not known."""
 
 
 Passage = Sequence[Evidence]

@@ -50,11 +50,22 @@ class VectorIndex(Protocol):
     `TRANSACTIONAL`), else None. Without that capability, only tasks write to the index, after
     commit. If it cannot be reached or fails, it raises `IndexUnavailable` within a bounded time;
     it can be opened while it is not reachable.
+
+    `space.key` identifies a space within one storage; an index that several storages share also
+    needs its `namespace` setting. Names and keys are data, never syntax. A vector of another
+    dimension than `space.dimension`, or with numbers that are not finite, is a `ValueError`, and
+    nothing of that call is stored (`memservice.spi.unit_vectors.checked`). Safe to call from
+    several threads: simultaneous writes lose nothing. With the capability `SHARED`, each process
+    finds what the others stored.
     """
 
     capabilities: frozenset[Capability]
 
-    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None: ...
+    def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
+        """Store vectors; rows that have one are replaced, and of two versions of a row the last
+        counts. A vector of zeros means that the row has none: it is not found, not counted and not
+        in `keys`."""
+        ...
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         """Remove rows. Unknown keys are ignored."""
@@ -69,8 +80,9 @@ class VectorIndex(Protocol):
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        """The `k` nearest rows that fit `index_filter`, best first, ties by key. `ids` limits the
-        search to those keys, with exact scores."""
+        """The `k` nearest rows that fit `index_filter`, best first, ties by key
+        (`memservice.spi.top_k.stable_top_k`). `ids` limits the search to those keys, with exact
+        scores. The length of `vector` does not matter; one of zeros finds nothing."""
         ...
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
@@ -85,7 +97,9 @@ class VectorIndex(Protocol):
         for comparison with the rows."""
         ...
 
-    def count(self, tx: Transaction | None, space: Space) -> int: ...
+    def count(self, tx: Transaction | None, space: Space) -> int:
+        """The number of rows with a vector; 0 for a space that was never written."""
+        ...
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
         """Remove the whole space."""

@@ -30,10 +30,18 @@ class WebhookTransport(Protocol):
     """Safe to call from several threads. Bounded in time and size; never follows redirects."""
 
     def check(self, url: str) -> None:
-        """Raise `InvalidInput` if this URL may not be registered."""
+        """Raise `InvalidInput.at("url", message="…")` if this URL may not be registered. Delivers
+        nothing."""
         ...
 
-    def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome: ...
+    def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+        """Deliver one event once: `body` to the byte, because it is signed, and all `headers`.
+
+        Never raises: a failure is an `Outcome`, also for a URL that `check` refuses, because
+        settings may have changed since the endpoint was registered. Several threads may deliver to
+        one endpoint at once. It does not retry: memservice does.
+        """
+        ...
 
 
 @runtime_checkable

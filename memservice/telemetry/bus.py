@@ -4,9 +4,9 @@ listeners."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from memservice.domain.failures import redacted_traceback
 from memservice.plugins import Plugins
@@ -19,8 +19,18 @@ log = logging.getLogger("memservice")
 CallListener: TypeAlias = Callable[[ModelCall], None]
 EventListener: TypeAlias = Callable[[Event, datetime], None]
 """Takes an event and the time at which it was emitted."""
-TaskListener: TypeAlias = Callable[[str, int | None, int], None]
-"""Takes the kind of finished tasks, the key of their workspace, and their number."""
+
+
+class TaskListener(Protocol):
+    """Counts tasks of background work."""
+
+    def done(
+        self, kind: str, workspace_key: int | None, number: int, outcome: Mapping[str, object]
+    ) -> None:
+        """So many tasks of this kind are done, with this outcome together."""
+
+    def failed(self, kind: str, error: str, is_final: bool) -> None:
+        """A task failed with an error of this class. `is_final`: it is not tried again."""
 
 
 class Events:
@@ -70,13 +80,22 @@ class Events:
                 _log(f"the event {event.TYPE} could not be noted", error)
         self._plugins.emit(event.TYPE, event.data)
 
-    def worked(self, kind: str, workspace_key: int | None, number: int) -> None:
+    def worked(
+        self, kind: str, workspace_key: int | None, number: int, outcome: Mapping[str, object]
+    ) -> None:
         """Report tasks that are done and whose results are stored."""
+        self._count(lambda listener: listener.done(kind, workspace_key, number, outcome))
+
+    def failed(self, kind: str, error: Exception, is_final: bool) -> None:
+        """Report a failed task. `is_final`: it is not tried again."""
+        self._count(lambda listener: listener.failed(kind, type(error).__name__, is_final))
+
+    def _count(self, report: Callable[[TaskListener], None]) -> None:
         for listener in self._tasks:
             try:
-                listener(kind, workspace_key, number)
+                report(listener)
             except Exception as error:
-                _log("tasks that were done could not be counted", error)
+                _log("tasks could not be counted", error)
 
 
 def _log(message: str, error: Exception) -> None:

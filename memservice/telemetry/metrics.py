@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+import memservice
 from memservice.telemetry.events import (
     TYPES,
     DialecticCompleted,
@@ -59,6 +60,14 @@ DERIVER_TOKENS = (
     ("summary", "output", "output_total"),
 )
 REASONS = tuple(prefix + reason for prefix in ("", TRACE) for reason in (BUFFER_FULL, SEND_FAILED))
+MAX_ERRORS = 100
+"""Maximum number of labels for classes of errors in one process."""
+OTHER_ERRORS = "(other)"
+DELIVERED, TO_BE_RETRIED, DEAD_LETTER = "delivered", "to_be_retried", "dead_letter"
+"""Outcomes of one attempt to deliver a webhook event."""
+DUE, WAITING, RUNNING, FAILED = "due", "waiting", "running", "failed"
+"""States of tasks: due and not in progress; due later; in a work unit that is in progress; failed
+permanently."""
 CONNECTIONS = ("checked_out", "checked_in", "size", "overflow")
 _PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 
@@ -76,15 +85,21 @@ class Metrics(Meter):
         self._namespace = namespace
         self._instance = instance
         self._workspaces: set[str] = set()
+        self._errors: set[str] = set()
         self.sampler: Callable[[], None] = lambda: None
-        """Updates gauges. Called after each request and before each exposition."""
+        """Updates gauges of this process. Called after each request and before each exposition."""
+        self.collector: Callable[[], None] = lambda: None
+        """Updates gauges of the whole installation. Called before each exposition."""
         self._registry = prometheus.CollectorRegistry()
 
         def counter(name: str, help: str, *labels: str) -> Counter:
             return prometheus.Counter(name, help, ["namespace", *labels], registry=self._registry)
 
         def gauge(
-            name: str, help: str, *labels: str, mode: Literal["livesum", "mostrecent"] = "livesum"
+            name: str,
+            help: str,
+            *labels: str,
+            mode: Literal["livesum", "mostrecent", "livemax"] = "livesum",
         ) -> Gauge:
             return prometheus.Gauge(
                 name, help, ["namespace", *labels], registry=self._registry, multiprocess_mode=mode
@@ -157,6 +172,31 @@ class Metrics(Meter):
         self.connections = gauge(
             "db_pool_connections", "Connections to the database", "instance_type", "state"
         )
+        self.backlog = gauge(
+            "memservice_tasks", "Background tasks", "kind", "state", mode="mostrecent"
+        )
+        self.oldest = gauge(
+            "memservice_oldest_task_seconds",
+            "Time since the oldest task that is due, and not in progress, became due",
+            "kind",
+            mode="mostrecent",
+        )
+        self.failures = counter(
+            "memservice_task_failures_total", "Failed attempts of tasks", "kind", "error"
+        )
+        self.deliveries = counter(
+            "memservice_webhook_deliveries_total", "Attempts to deliver webhook events", "outcome"
+        )
+        self.workers = gauge(
+            "memservice_workers", "Workers with a recent heartbeat", mode="mostrecent"
+        )
+        self.parts = gauge(
+            "memservice_part_up",
+            "Whether a part of the installation answers: 1 or 0",
+            "part",
+            mode="mostrecent",
+        )
+        self.build = gauge("memservice_build_info", "This release: 1", "version", mode="livemax")
         # No text is embedded in the path of a request, so these stay at 0. Dashboards query them.
         never = (counter("embed_now_tasks_shed_total", "Texts not embedded immediately"),)
         idle = (gauge("embed_now_tasks_in_flight", "Texts being embedded immediately"),)
@@ -166,6 +206,7 @@ class Metrics(Meter):
             self.buffer_size,
             self.embeddings_pending,
             self.models_unavailable,
+            self.workers,
         ):
             metric.labels(namespace)
         self._initialise_series()
@@ -179,11 +220,13 @@ class Metrics(Meter):
             (self.events_emitted, tuple((kind.TYPE,) for kind in TYPES)),
             (self.events_sampled_out, tuple((kind.TYPE,) for kind in TYPES if kind.HIGH_VOLUME)),
             (self.events_dropped, tuple((reason,) for reason in REASONS)),
+            (self.deliveries, ((DELIVERED,), (TO_BE_RETRIED,), (DEAD_LETTER,))),
             (self.queries, ((self._instance,),)),
             (self.connections, tuple((self._instance, state) for state in CONNECTIONS)),
         ):
             for labels in label_sets:
                 self._labelled(metric, *labels)
+        self._labelled(self.build, memservice.__version__).set(1)
 
     def _workspace(self, name: str) -> str:
         """The label of a workspace: its name, up to `MAX_WORKSPACES` different ones."""
@@ -271,9 +314,38 @@ class Metrics(Meter):
         for state, number in zip(CONNECTIONS, (in_use, idle, size, overflow), strict=True):
             self._labelled(self.connections, self._instance, state).set(number)
 
+    def failure(self, kind: str, error: str) -> None:
+        """Count a failed attempt of a task. `error` is the class of the error; plugins define
+        some."""
+        if error not in self._errors:
+            if len(self._errors) >= MAX_ERRORS:
+                error = OTHER_ERRORS
+            self._errors.add(error)
+        self._labelled(self.failures, kind, error).inc()
+
+    def delivery(self, outcome: str) -> None:
+        """Count an attempt to deliver an event."""
+        self._labelled(self.deliveries, outcome).inc()
+
+    # Gauges of the installation, set by `collector`.
+
     def pending(self, embeddings: int, models_unavailable: int) -> None:
         self._labelled(self.embeddings_pending).set(embeddings)
         self._labelled(self.models_unavailable).set(models_unavailable)
+
+    def tasks_of(self, kind: str, numbers: Mapping[str, int], oldest_seconds: float) -> None:
+        """Set the number of tasks of a kind by state, and the age of the oldest due one (0:
+        none)."""
+        for state, number in numbers.items():
+            self._labelled(self.backlog, kind, state).set(number)
+        self._labelled(self.oldest, kind).set(oldest_seconds)
+
+    def alive(self, workers: int) -> None:
+        self._labelled(self.workers).set(workers)
+
+    def part(self, name: str, is_up: bool) -> None:
+        """Set whether a part answers."""
+        self._labelled(self.parts, name).set(is_up)
 
     def exposition(self) -> tuple[bytes, str]:
         """The metrics of all processes that share this one's directory, in Prometheus's format, and
@@ -282,6 +354,7 @@ class Metrics(Meter):
         from prometheus_client.multiprocess import MultiProcessCollector
 
         self.sampler()
+        self.collector()
         registry = self._registry
         directory = os.environ.get(DIRECTORY)
         if directory:

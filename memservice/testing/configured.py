@@ -26,7 +26,7 @@ from memservice.settings import Settings, connections, load_settings
 from memservice.settings.models import ModelChoice
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import LanguageModel, ModelFailure
-from memservice.spi.providers import Context
+from memservice.spi.providers import Context, WebhookTransportProvider
 from memservice.spi.reasoner import Reasoner
 from memservice.spi.storage import Storage
 from memservice.spi.vectors import VectorIndex
@@ -78,33 +78,35 @@ def _opening(pytestconfig: pytest.Config) -> Iterator[None]:
         pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
 
 
-class TestStorage(StorageContract):
-    @pytest.fixture(scope="session")
-    def scratch(
-        self,
-        check_options: dict[str, Any],
-        settings: Settings,
-        plugins: Plugins,
-        pytestconfig: pytest.Config,
-        tmp_path_factory: pytest.TempPathFactory,
-    ) -> Scratch:
-        with _opening(pytestconfig):
-            scratch = Scratch(
-                plugins,
-                plugins.storage(check_options["name"]),
-                settings.db.as_mapping(),
-                check_options["scratch"],
-                _context(),
-            )
-            with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
-                opened: Storage = open_one()
-                opened.migrate()
-                opened.close()
-        return scratch
+@pytest.fixture(scope="session")
+def storage_scratch(
+    check_options: dict[str, Any],
+    settings: Settings,
+    plugins: Plugins,
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Scratch:
+    with _opening(pytestconfig):
+        scratch = Scratch(
+            plugins,
+            plugins.storage(check_options["name"]),
+            settings.db.as_mapping(),
+            check_options["scratch"],
+            _context(),
+        )
+        with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
+            opened: Storage = open_one()
+            opened.migrate()
+            opened.close()
+    return scratch
 
+
+class TestStorage(StorageContract):
     @pytest.fixture
-    def open_storage(self, scratch: Scratch, tmp_path: Path) -> Iterator[Callable[[], Storage]]:
-        with scratch.one(tmp_path) as open_one:
+    def open_storage(
+        self, storage_scratch: Scratch, tmp_path: Path
+    ) -> Iterator[Callable[[], Storage]]:
+        with storage_scratch.one(tmp_path) as open_one:
 
             def opened() -> Storage:
                 storage: Storage = open_one()
@@ -114,34 +116,38 @@ class TestStorage(StorageContract):
             yield opened
 
 
-class TestVectorIndex(VectorIndexContract):
-    @pytest.fixture(scope="session")
-    def scratch(
-        self,
-        check_options: dict[str, Any],
-        settings: Settings,
-        plugins: Plugins,
-        pytestconfig: pytest.Config,
-        tmp_path_factory: pytest.TempPathFactory,
-    ) -> Scratch:
-        with _opening(pytestconfig):
-            provider = plugins.vector_index(check_options["name"])
-            scratch = Scratch(
-                plugins,
-                provider,
-                settings.vector_store.as_mapping(),
-                check_options["scratch"],
-                _context(),
-            )
-            with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
-                open_one().count(None, OURS)
-        return scratch
+@pytest.fixture(scope="session")
+def index_scratch(
+    check_options: dict[str, Any],
+    settings: Settings,
+    plugins: Plugins,
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Scratch:
+    with _opening(pytestconfig):
+        provider = plugins.vector_index(check_options["name"])
+        scratch = Scratch(
+            plugins,
+            provider,
+            settings.vector_store.as_mapping(),
+            check_options["scratch"],
+            _context(),
+        )
+        with scratch.one(tmp_path_factory.mktemp("first")) as open_one:
+            open_one().count(None, OURS)
+    return scratch
 
+
+class TestVectorIndex(VectorIndexContract):
     @pytest.fixture
     def open_index(
-        self, scratch: Scratch, check_options: dict[str, Any], plugins: Plugins, tmp_path: Path
+        self,
+        index_scratch: Scratch,
+        check_options: dict[str, Any],
+        plugins: Plugins,
+        tmp_path: Path,
     ) -> Iterator[Callable[[], Engine[VectorIndex]]]:
-        with scratch.one(tmp_path) as open_one:
+        with index_scratch.one(tmp_path) as open_one:
             yield lambda: Engine(open_one())
             if plugins.vector_index(check_options["name"]).erase is None:
                 index: VectorIndex = open_one()
@@ -149,34 +155,43 @@ class TestVectorIndex(VectorIndexContract):
                     index.drop(None, space)
 
 
+@pytest.fixture(scope="session")
+def opened_embedder(
+    check_options: dict[str, Any],
+    settings: Settings,
+    plugins: Plugins,
+    pytestconfig: pytest.Config,
+) -> Embedder:
+    with _opening(pytestconfig):
+        provider = plugins.embedder(check_options["name"])
+        opened: Embedder = plugins.open_provider(
+            provider, connections.of_embedder(settings, provider.name), _context()
+        )
+        opened.embed(["memservice plugins check"])
+    return opened
+
+
 class TestEmbedder(EmbedderContract):
-    @pytest.fixture(scope="session")
-    def embedder(
-        self,
-        check_options: dict[str, Any],
-        settings: Settings,
-        plugins: Plugins,
-        pytestconfig: pytest.Config,
-    ) -> Embedder:
-        with _opening(pytestconfig):
-            provider = plugins.embedder(check_options["name"])
-            opened: Embedder = plugins.open_provider(
-                provider, connections.of_embedder(settings, provider.name), _context()
-            )
-            opened.embed(["memservice plugins check"])
-        return opened
+    @pytest.fixture
+    def embedder(self, opened_embedder: Embedder) -> Embedder:
+        return opened_embedder
+
+
+@pytest.fixture(scope="session")
+def opened_reasoner(
+    check_options: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config
+) -> Reasoner:
+    with _opening(pytestconfig):
+        opened: Reasoner = plugins.open_provider(
+            plugins.reasoner(check_options["name"]), {}, _context()
+        )
+    return opened
 
 
 class TestReasoner(ReasonerContract):
-    @pytest.fixture(scope="session")
-    def reasoner(
-        self, check_options: dict[str, Any], plugins: Plugins, pytestconfig: pytest.Config
-    ) -> Reasoner:
-        with _opening(pytestconfig):
-            opened: Reasoner = plugins.open_provider(
-                plugins.reasoner(check_options["name"]), {}, _context()
-            )
-        return opened
+    @pytest.fixture
+    def reasoner(self, opened_reasoner: Reasoner) -> Reasoner:
+        return opened_reasoner
 
 
 def _models(group: Any) -> Iterator[ModelChoice]:
@@ -188,41 +203,57 @@ def _models(group: Any) -> Iterator[ModelChoice]:
             yield from _models(getattr(group, field.name))
 
 
+@pytest.fixture(scope="session")
+def opened_model(
+    check_options: dict[str, Any],
+    settings: Settings,
+    plugins: Plugins,
+    pytestconfig: pytest.Config,
+) -> LanguageModel:
+    with _opening(pytestconfig):
+        name, model_name = check_options["name"], check_options["model"]
+        choice = next(
+            each for each in _models(settings) if (each.transport, each.model) == (name, model_name)
+        )
+        provider = plugins.language_model(name)
+        connection = connections.connection(
+            settings.llm, name, choice.overrides, provider.connection_of
+        )
+        opened: LanguageModel = plugins.open_provider(provider, connection, _context())
+        opened.complete(LiveModelContract.ask(model_name))
+    return opened
+
+
 class TestLanguageModel(LiveModelContract):
-    @pytest.fixture(scope="session")
-    def model(
-        self,
-        check_options: dict[str, Any],
-        settings: Settings,
-        plugins: Plugins,
-        pytestconfig: pytest.Config,
-    ) -> LanguageModel:
-        with _opening(pytestconfig):
-            name, model_name = check_options["name"], check_options["model"]
-            choice = next(
-                each
-                for each in _models(settings)
-                if (each.transport, each.model) == (name, model_name)
-            )
-            provider = plugins.language_model(name)
-            connection = connections.connection(
-                settings.llm, name, choice.overrides, provider.connection_of
-            )
-            opened: LanguageModel = plugins.open_provider(provider, connection, _context())
-            opened.complete(self.ask(model_name))
-        return opened
+    @pytest.fixture
+    def model(self, opened_model: LanguageModel) -> LanguageModel:
+        return opened_model
 
     @pytest.fixture
     def named(self, check_options: dict[str, Any]) -> str:
         return str(check_options["model"])
 
 
+@pytest.fixture(scope="session")
+def transport_provider(
+    check_options: dict[str, Any],
+    plugins: Plugins,
+    pytestconfig: pytest.Config,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> WebhookTransportProvider:
+    with _opening(pytestconfig):
+        provider = plugins.webhook_transport(check_options["name"])
+        assert provider.world is not None, "the command checks this before"
+        with provider.world(tmp_path_factory.mktemp("first"), _context()):
+            pass
+    return provider
+
+
 class TestWebhookTransport(WebhookTransportContract):
     @pytest.fixture
     def world(
-        self, check_options: dict[str, Any], plugins: Plugins, tmp_path: Path
+        self, transport_provider: WebhookTransportProvider, tmp_path: Path
     ) -> Iterator[TransportFixture]:
-        provider = plugins.webhook_transport(check_options["name"])
-        assert provider.world is not None, "the command checks this before"
-        with provider.world(tmp_path, _context()) as transport_fixture:
+        assert transport_provider.world is not None
+        with transport_provider.world(tmp_path, _context()) as transport_fixture:
             yield transport_fixture

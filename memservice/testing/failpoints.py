@@ -151,6 +151,9 @@ class FailpointStorage:
     def read(self) -> AbstractContextManager[Transaction]:
         return self._inner.read()
 
+    def read_committed(self) -> AbstractContextManager[Transaction]:
+        return self._inner.read_committed()
+
     def wait_for_work(self, timeout: float) -> bool:
         return self._inner.wait_for_work(timeout)
 
@@ -160,8 +163,8 @@ class FailpointStorage:
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
         return self._inner.examine(thorough=thorough)
 
-    def reclaim(self, *, thorough: bool = False) -> bool:
-        return self._inner.reclaim(thorough=thorough)
+    def reclaim(self, *, thorough: bool = False, erasure: bool = False) -> bool:
+        return self._inner.reclaim(thorough=thorough, erasure=erasure)
 
     def schema_version(self) -> str | None:
         return self._inner.schema_version()

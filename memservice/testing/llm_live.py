@@ -51,7 +51,8 @@ class LiveModelContract:
             "name of the model to ask"
         )
 
-    def ask(self, named: str, text: str = "Say the word yes.") -> CompletionRequest:
+    @staticmethod
+    def ask(named: str, text: str = "Say the word yes.") -> CompletionRequest:
         return CompletionRequest(
             model=named, turns=(Turn("user", text),), max_output_tokens=TOKENS, timeout=SECONDS
         )

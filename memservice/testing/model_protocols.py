@@ -110,6 +110,7 @@ class OpenAiWire:
         return {
             "prompt_tokens": say.input_tokens,
             "completion_tokens": say.output_tokens,
+            "total_tokens": say.input_tokens + say.output_tokens,
             "prompt_tokens_details": details,
             "completion_tokens_details": {
                 "reasoning_tokens": say.reasoning_tokens if say.reasoning_tokens > 2 else 0

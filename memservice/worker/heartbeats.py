@@ -45,6 +45,8 @@ class Process:
     queues: tuple[str, ...] = ()
     """Queues in Redis that it takes work from, the most urgent first. Empty: it takes work from the
     store, or none."""
+    started_at: datetime | None = None
+    """None for a release that did not record it."""
 
     @property
     def host(self) -> str:
@@ -63,13 +65,14 @@ class Process:
 def registered(rt: Runtime, kind: str = WORKER, queues: Sequence[str] = ()) -> Iterator[None]:
     """Send heartbeats while the block runs, from a separate thread, because work may take long."""
     name, ended = lease_owner.start_claim(), threading.Event()
+    started_at = rt.clock()
 
     def beat() -> None:
         while True:
             # The work itself reports a store that cannot be reached or is damaged. Without
             # heartbeats the process counts as ended, which is right then.
             with suppress(MemserviceError):
-                register(rt, name, kind, queues)
+                register(rt, name, kind, queues, started_at)
             if ended.wait(EVERY_SECONDS):
                 return
 
@@ -85,7 +88,13 @@ def registered(rt: Runtime, kind: str = WORKER, queues: Sequence[str] = ()) -> I
         lease_owner.end_claim(name)
 
 
-def register(rt: Runtime, name: str, kind: str = WORKER, queues: Sequence[str] = ()) -> None:
+def register(
+    rt: Runtime,
+    name: str,
+    kind: str = WORKER,
+    queues: Sequence[str] = (),
+    started_at: datetime | None = None,
+) -> None:
     """Record one heartbeat; repeat it every `EVERY_SECONDS`. Removes the records of processes of
     the same kind that have ended."""
     value = json.dumps(
@@ -95,6 +104,7 @@ def register(rt: Runtime, name: str, kind: str = WORKER, queues: Sequence[str] =
             "reasoners": dict(rt.reasoners),
             "embedder": rt.embedder.id,
             "queues": list(queues),
+            "started": None if started_at is None else started_at.isoformat(),
         },
         sort_keys=True,
     )
@@ -155,4 +165,5 @@ def _read(fact: Fact) -> Process:
         value["reasoners"],
         value["embedder"],
         tuple(value.get("queues", ())),
+        datetime.fromisoformat(value["started"]) if value.get("started") else None,
     )

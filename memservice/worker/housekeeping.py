@@ -21,6 +21,8 @@ from memservice.worker import expiry, retention
 
 log = logging.getLogger("memservice.worker")
 
+SCHEMA_SECONDS = 5.0
+"""How often a worker checks that no newer release has migrated the store, also without work."""
 RELEASES_SECONDS = 600.0
 """How often a worker checks whether the release feed is due."""
 
@@ -29,13 +31,16 @@ class Housekeeping:
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
         self._leases_checked_at = self._swept_at = float("-inf")
-        self._compare_at = self._expire_at = self._releases_at = 0.0
+        self._compare_at = self._expire_at = self._releases_at = self._check_at = 0.0
         self._releases: threading.Thread | None = None
 
     def run_due(self) -> None:
         """Do what is due. The worker calls this whenever it looks for work. Raises `Unavailable` if
-        the store cannot be reached."""
+        the store cannot be reached, and `SchemaVersionError` if another release has migrated it."""
         now = time.monotonic()
+        if now >= self._check_at:
+            self._rt.storage.check()
+            self._check_at = now + SCHEMA_SECONDS
         if (
             now - self._leases_checked_at
             >= self._rt.settings.deriver.stale_work_unit_cleanup_interval_seconds

@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
-from memservice.domain.errors import Unavailable
+import memservice
+from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import model_breaker, outbox
@@ -18,6 +19,7 @@ from memservice.services.tasks.kinds import DELIVERIES, KINDS, LANES, lane_of, w
 from memservice.worker.housekeeping import Housekeeping, units_at_once
 from memservice.worker.lanes import Lanes, take_ended
 from memservice.worker.runner import RunReport, run
+from memservice.worker.schema import wait_for_own_schema
 from memservice.worker.time_slice import MAX_CONCURRENT_DELIVERIES, TimeSlice
 
 log = logging.getLogger("memservice.worker")
@@ -64,7 +66,9 @@ class Worker:
         settings = self._rt.settings.deriver
         if self._jitter and settings.polling_startup_jitter_seconds:
             stop.wait(random.uniform(0, settings.polling_startup_jitter_seconds))
-        log.info("working, %d unit(s) at once", self._at_once)
+        log.info(
+            "memservice %s: working, %d unit(s) at once", memservice.__version__, self._at_once
+        )
         idle = 0
         reachable = True
         retried = False
@@ -80,6 +84,10 @@ class Worker:
                         for report in self._round(pools, stop)
                     )
                     reachable = True
+                except SchemaVersionError as error:
+                    wait_for_own_schema(self._rt, error, stop)
+                    self.housekeeping.free_leases_soon()
+                    continue
                 except Unavailable as error:
                     if reachable:
                         log.error("the store cannot be reached, waiting for it: %s", error)

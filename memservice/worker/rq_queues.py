@@ -11,6 +11,7 @@ job, so a job in progress cannot swallow it.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = ANSWER_SECONDS = 1.0
 """Longest wait for Redis, except for a worker that takes jobs."""
+MAX_CLEARED = 1_000
+"""Failed jobs of one queue that are removed at once."""
 EPOCH_SECONDS = 86_400
 """How long an epoch is stored after it rose; longer than any job takes."""
 
@@ -118,6 +121,26 @@ class JobQueues:
         pipeline.incr(key)
         pipeline.expire(key, EPOCH_SECONDS)
         return int(pipeline.execute()[0])
+
+    def clear_failures(self) -> int:
+        """Remove the jobs that RQ lists as failed, and from its list of jobs in progress those that
+        are overdue; returns the number of failed ones. Only programs other than `memservice worker`
+        put jobs there, and their work is in the store."""
+        from rq.job import Job
+        from rq.results import Result
+
+        cleared = 0
+        for queue in self._queues.values():
+            failed, started = queue.failed_job_registry, queue.started_job_registry
+            self.connection.zremrangebyscore(started.key, 0, int(time.time()))
+            ids = failed.get_job_ids(0, MAX_CLEARED - 1, cleanup=False)
+            if ids:
+                pipeline = self.connection.pipeline()
+                pipeline.delete(*map(Job.key_for, ids), *map(Result.get_key, ids))
+                pipeline.zrem(failed.key, *ids)
+                pipeline.execute()
+                cleared += len(ids)
+        return cleared
 
     def _enqueue(self, unit: str, epoch: int) -> bool:
         from rq.exceptions import DuplicateJobError

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import secrets
 import signal
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -24,7 +27,7 @@ from rq.serializers import JSONSerializer
 from rq.utils import now
 from rq.worker_registration import clean_worker_registry
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.domain.failures import redacted_traceback
 from memservice.runtime import Runtime
 from memservice.services.tasks import model_breaker, outbox
@@ -33,6 +36,7 @@ from memservice.worker import sweep
 from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.rq_queues import JobQueues, queue_of
 from memservice.worker.runner import run
+from memservice.worker.schema import wait_for_own_schema
 from memservice.worker.time_slice import TimeSlice
 from memservice.worker.unit_jobs import UnitJob
 from memservice.worker.unit_threads import UnitThreads, is_delivery
@@ -62,6 +66,7 @@ class UnitWorker(SimpleWorker):
     def __init__(self, queues: Sequence[Queue], stop: threading.Event) -> None:
         super().__init__(
             list(queues),
+            name=_new_name(),
             connection=queues[0].connection,
             serializer=JSONSerializer,
             job_class=UnitJob,
@@ -128,6 +133,13 @@ class UnitWorker(SimpleWorker):
         os._exit(128 + signum)
 
 
+def _new_name() -> str:
+    """The name that RQ's tools show: host, pid, and a part that distinguishes containers with the
+    same host name and later workers of the same process."""
+    host = re.sub(r"[^\w.-]", "-", socket.gethostname())
+    return f"{host}.{os.getpid()}.{secrets.token_hex(3)}"
+
+
 class RqProcess:
     """One process of `memservice worker` that gets its work from Redis."""
 
@@ -142,6 +154,7 @@ class RqProcess:
         self._deliveries = UnitThreads(self._work)
         self._local = UnitThreads(self._work)
         self._busy_since: float | None = None
+        self._schema_lock = threading.Lock()
 
     def run(self) -> None:
         """Work until `stop` is set. If Redis or the store cannot be reached, log it and wait."""
@@ -215,6 +228,8 @@ class RqProcess:
                     self.queues.wake([unit])
         except RedisError:
             pass  # the sweep enqueues the unit
+        except SchemaVersionError as error:
+            self._wait_for_own_schema(error)
         except Unavailable as error:
             log.error("the store cannot be reached, the sweep will enqueue %s: %s", unit, error)
             self.stop.wait(PAUSE_SECONDS)
@@ -272,6 +287,9 @@ class RqProcess:
                     sweep.sweep(self.rt, self.queues)
                 except RedisError as error:
                     self._note_outage(error)
+                except SchemaVersionError as error:
+                    self._wait_for_own_schema(error)
+                    housekeeping.free_leases_soon()
                 except Unavailable as error:
                     log.error("the store cannot be reached: %s", error)
                     housekeeping.free_leases_soon()
@@ -283,6 +301,14 @@ class RqProcess:
                     )
             self._do_local_work()
             self.stop.wait(min(every, POLL_SECONDS))
+
+    def _wait_for_own_schema(self, error: SchemaVersionError) -> None:
+        """In any of this process's threads; the first one logs it."""
+        with self._schema_lock:
+            try:
+                self.rt.storage.check()
+            except SchemaVersionError:
+                wait_for_own_schema(self.rt, error, self.stop)
 
     def _do_local_work(self) -> None:
         """While the current job takes long, work on units that need only the store, such as

@@ -18,7 +18,12 @@ from functools import partial
 from itertools import takewhile
 from typing import Protocol
 
-from memservice.domain.errors import IndexUnavailable, MemserviceError, Unavailable
+from memservice.domain.errors import (
+    IndexUnavailable,
+    MemserviceError,
+    SchemaVersionError,
+    Unavailable,
+)
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.records import DELETING, Lease, Task
 from memservice.domain.values import storable
@@ -41,10 +46,10 @@ from memservice.services.tasks.kinds import KINDS
 from memservice.services.tasks.model_breaker import ModelUnavailable
 from memservice.services.usage import budget
 from memservice.spi.capabilities import Capability
-from memservice.spi.llm import ModelFailure
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import set_request_id, working_for
 from memservice.telemetry.events import Event
+from memservice.worker import log_lines
 
 log = logging.getLogger("memservice.pipeline")
 
@@ -80,8 +85,15 @@ class RunReport:
     seconds: float = 0.0
     more_due: bool = False
     """Whether it was stopped while a task was due."""
+    first: Task | None = None
+    """The first task that was due; None: there was none."""
     last: Task | None = None
     """The last completed task."""
+
+    def counts(self) -> dict[str, int]:
+        """Finished and failed tasks, steps, and the results of tasks by name."""
+        own = {"done": self.done, "failed": self.failed, "steps": self.steps}
+        return {**own, **dict(sorted(self.outcome.items()))}
 
 
 class Stop(Protocol):
@@ -120,14 +132,9 @@ def _run(rt: Runtime, unit: str, stop: Stop, time_slice: Stop) -> RunReport:
     finally:
         lease_owner.end_claim(owner)
         report.seconds = time.monotonic() - began
-    log.info(
-        "%s: %d done, %d failed, %s, %.0f ms",
-        unit,
-        report.done,
-        report.failed,
-        _summary(report.outcome),
-        report.seconds * 1000,
-    )
+    if report.first is not None and log.isEnabledFor(logging.INFO):
+        line = log_lines.of_run(rt, report.first, report.counts(), report.seconds, unit)
+        log.info("%s", line)
     return report
 
 
@@ -141,10 +148,6 @@ def _work(
         log.warning("lost the lease of %s: the current batch was not stored", lease.unit)
     finally:
         heartbeat.end()
-
-
-def _summary(outcome: Counter[str]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in sorted(outcome.items())) or "no results"
 
 
 class _Drain:
@@ -186,6 +189,7 @@ class _Drain:
     def _process(self, pending: Sequence[Task]) -> bool:
         """Process one batch. False if the unit has to wait or was released."""
         rt, lease, tasks = self._rt, self._lease, pending[:1]
+        self._report.first = self._report.first or tasks[0]
         resume_at = _paused_until(rt, tasks[0])
         if resume_at is not None:
             _postpone(rt, lease, tasks[0], resume_at)
@@ -196,7 +200,7 @@ class _Drain:
             set_request_id(tasks[0].request_id)
             prepared = _prepare(rt, handler, tasks)
             outcome = rt.storage.write(lambda tx: _commit(rt, tx, lease, prepared, tasks))
-        except (LeaseLost, Unavailable):
+        except (LeaseLost, Unavailable, SchemaVersionError):
             raise
         except Stopped:
             rt.storage.write(lambda tx: tx.tasks.release(lease))
@@ -246,7 +250,7 @@ class _Drain:
     def _succeeded(self, tasks: Sequence[Task], prepared: Prepared, outcome: Outcome) -> None:
         if prepared.events is not None and "skipped" not in outcome:
             _emit_events(self._rt, partial(prepared.events, outcome))
-        self._rt.events.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks))
+        self._rt.events.worked(tasks[0].kind, tasks[0].workspace_key, len(tasks), outcome)
         self._maximum = min(PENDING_BATCH_SIZE, self._maximum * SHRINK_FACTOR)
         report = self._report
         report.done += len(tasks)
@@ -325,7 +329,7 @@ def _wait_for_model(rt: Runtime, lease: Lease, task: Task, error: ModelUnavailab
         tx.tasks.release(lease)
 
     rt.storage.write(postpone)
-    log.info("%s (%s) waits: %s", lease.unit, jobs.about(rt, task), error)
+    log.info("%s %s waits: %s", task.kind, " ".join(jobs.about(rt, task)), error)
 
 
 def _emit_events(rt: Runtime, events: Callable[[], Iterable[Event]]) -> None:
@@ -440,24 +444,19 @@ def _record_failure(rt: Runtime, lease: Lease, task: Task, error: Exception) -> 
             handler.on_failed(rt, tx, task)
 
     rt.storage.write(record)
+    rt.events.failed(task.kind, error, retry_at is None)
     if retry_at is None and handler is not None:
         _emit_events(rt, partial(handler.failure_events, rt, task, error))
     log.error(
-        "task %s of %s (%s) failed (%s), attempt %d%s",
+        "%s %s task=%s failed (%s), attempt=%d unit=%s%s",
+        task.kind,
+        " ".join(jobs.about(rt, task)),
         task.uid,
-        task.unit,
-        jobs.about(rt, task),
-        _reason(error),
+        log_lines.reason(error),
         attempts,
+        task.unit,
         "" if retry_at else ": it has failed permanently",
     )
-
-
-def _reason(error: Exception) -> str:
-    """An error for the log. Only the text of a model's failure is known to quote no message; that
-    of other errors is stored with the task only."""
-    name = type(error).__name__
-    return f"{name}: {error}" if isinstance(error, ModelFailure) else name
 
 
 def _pause(rt: Runtime, handler: Handler | None, attempts: int, error: Exception) -> float | None:

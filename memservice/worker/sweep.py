@@ -30,10 +30,17 @@ def ready(rt: Runtime) -> list[str]:
 
 def sweep(rt: Runtime, queues: JobQueues) -> int:
     """Wake ready units whose jobs are lost; returns how many. Does nothing while another process
-    sweeps.
+    sweeps. Also removes failed jobs of other programs from Redis.
 
     Raises `redis.RedisError` and `Unavailable`.
     """
+    failed = queues.clear_failures()
+    if failed:
+        log.warning(
+            "removed %d job(s) that another program took from the queues and that failed there, "
+            "perhaps `rq worker`: only `memservice worker` can do this work",
+            failed,
+        )
     units = ready(rt)
     return _as_leader(rt, lambda: queues.wake_lost(units)) if units else 0
 

@@ -15,6 +15,7 @@ ABSTENTION = re.compile(
     r"\b(nothing is known|no (information|record|mention|memory|evidence)|not (mentioned|known|"
     r"recorded|specified|available)|(do(es)? not|don't|doesn't|did not|didn't) (know|mention|say|"
     r"have (any )?(information|record))|unknown|cannot (tell|say|determine)|unable to)\b"
+    r"|no stored statement|keine gespeicherte aussage|ninguna afirmación guardada|aucun énoncé"
     r"|nichts bekannt|keine (angabe|information)|nicht bekannt|no se sabe|no hay informaci|"
     r"わかりません|情報はありません|没有(提到|信息|记录)|不知道",
     re.IGNORECASE,

@@ -23,7 +23,7 @@ class MiniLmSettings(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    model = fields.String(load_default=None, allow_none=True)
+    model = fields.String(load_default=None, allow_none=True, metadata={"secrecy": "public"})
 
 
 def _open(settings: Settings, context: Context) -> Embedder:

@@ -23,7 +23,11 @@ class JsonLinesSettings(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    directory = fields.String(load_default=None, allow_none=True)
+    directory = fields.String(
+        load_default=None,
+        allow_none=True,
+        metadata={"help": "the directory of the files", "secrecy": "public"},
+    )
 
 
 def _open_http(settings: Settings, context: Context) -> WebhookTransport:

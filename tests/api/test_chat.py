@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.every_index
 
 NOTHING = "Nothing is known"
+CLOSEST = "no stored statement about alice answers this. The closest ones are:"
 EVIDENCE = ["conclusions", "messages", "tool_calls", "reasoning_trace_id"]
 
 
@@ -61,11 +62,25 @@ class TestAnswer:
         assert "alice: I adopted a tortoise named Balthazar." in answer["content"]
         assert "Ghent" not in answer["content"]
 
-    @pytest.mark.parametrize(
-        "query", ["Which planet is the biggest?", "What is alice's blood type?"]
-    )
-    def test_states_that_nothing_is_known(self, told: Api, query: str) -> None:
+    @pytest.mark.parametrize("query", ["What is her blood type?", "What is alice's blood type?"])
+    def test_shows_the_closest_statements_if_none_answers(self, told: Api, query: str) -> None:
         answer = ask(told, query, include_evidence=True)
+        assert CLOSEST in answer["content"]
+        assert "about alice: Alice works in Ghent." in answer["content"]
+        read = {item["content"] for item in answer["evidence"]["conclusions"]}
+        assert read == {"Alice works in Ghent.", "Alice keeps a tortoise."}
+        assert answer["evidence"]["messages"] == []
+
+    @pytest.mark.parametrize(
+        ("query", "has_statements"),
+        [("What is alice's blood type?", False), ("Which planet is the biggest?", True)],
+        ids=["no statements", "not about a person"],
+    )
+    def test_states_that_nothing_is_known(self, api: Api, query: str, has_statements: bool) -> None:
+        api.peer("alice")
+        if has_statements:
+            api.conclude("alice", "alice", "Alice works in Ghent.")
+        answer = ask(api, query, include_evidence=True)
         assert answer["content"].startswith(NOTHING)
         assert answer["evidence"] == {
             "conclusions": [],
@@ -145,7 +160,7 @@ class TestAnswer:
         told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
         assert "Her shoe size is 38" in ask(told, "What shoe size does she have?")["content"]
         told.ok(told.put("", {"configuration": {"peer_card": {"use": False}}}))
-        assert ask(told, "What shoe size does she have?")["content"].startswith(NOTHING)
+        assert CLOSEST in ask(told, "What shoe size does she have?")["content"]
         told.ok(told.put("/sessions/home", {"configuration": {"peer_card": {"use": True}}}))
         assert (
             "Her shoe size is 38"

@@ -52,6 +52,7 @@ def test_each_erasure_has_a_receipt(api: Api) -> None:
         "requested_by": "anyone: authentication is off",
         "options": {},
         "state": "accepted",
+        "reason": None,
         "counts": {},
         "job_id": "",
         "created_at": "",

@@ -113,6 +113,21 @@ def test_recall_can_be_limited_to_what_was_said_since_a_time(api: Api, mcp: McpC
     assert "since: Invalid datetime value" in mcp.refused("recall", query="x", since="yesterday")
 
 
+def test_tools_tell_what_was_known_at_a_time(mcp: McpClient) -> None:
+    mcp.call("remember", text="Alice likes the ferry.")
+    today, yesterday = ((utc_now() - timedelta(days=days)).date().isoformat() for days in (0, 1))
+    for tool, question in (
+        ("recall", {"query": "ferry"}),
+        ("about", {}),
+        ("get_context", {}),
+        ("ask", {"question": "What does Alice like?"}),
+    ):
+        assert "ferry" in str(mcp.call(tool, **question, as_of=today)), tool
+        assert "ferry" not in str(mcp.call(tool, **question, as_of=yesterday)), tool
+        tomorrow = (utc_now() + timedelta(days=1)).date().isoformat()
+        assert "as_of: The time is in the future" in mcp.refused(tool, **question, as_of=tomorrow)
+
+
 def test_a_question_is_answered_with_its_evidence(mcp: McpClient) -> None:
     stored = mcp.call("remember", text="Alice lives in Ghent.")
     answer = mcp.call("ask", question="Where does Alice live?")

@@ -122,6 +122,7 @@ def test_the_table_has_every_tool(filled: tuple[AuthClient, PopulatedIds]) -> No
     assert {tool["name"] for tool in listed} == {row.tool for row in TABLE.values()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
 def test_allowed_keys_may_call_a_tool(
     filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests

@@ -61,11 +61,13 @@ NEVER_TOLD = {
     # The receipt of an erasure that has only been accepted, and its counts without one.
     ("DELETE", "/v3/workspaces/{workspace_id}/peers/{peer_id}", 202): {
         ".session_id",
+        ".reason",
         ".finished_at",
     },
     ("DELETE", "/v3/workspaces/{workspace_id}/peers/{peer_id}", 200): {
         ".id",
         ".session_id",
+        ".reason",
         ".requested_by",
         ".job_id",
         ".created_at",
@@ -75,7 +77,12 @@ NEVER_TOLD = {
         "DELETE",
         "/v3/workspaces/{workspace_id}/sessions/{session_id}/messages/{message_id}",
         202,
-    ): {".finished_at"},
+    ): {".reason", ".finished_at"},
+    # Only a failed erasure has it; here none fails.
+    ("GET", "/v3/workspaces/{workspace_id}/erasures", 200): {".items[].reason"},
+    ("GET", "/v3/workspaces/{workspace_id}/erasures/{erasure_id}", 200): {".reason"},
+    ("GET", "/v3/erasures", 200): {".items[].reason"},
+    ("GET", "/v3/erasures/{erasure_id}", 200): {".reason"},
     # Only work that is tried again has it; here each task is tried once.
     ("GET", "/v3/workspaces/{workspace_id}/queue/failures", 200): {".items[].next_try_at"},
     ("POST", "/v3/workspaces/{workspace_id}/conclusions/{conclusion_id}/restore", 200): {

@@ -16,7 +16,7 @@ from support.api.shared_resources import SharedResources
 from support.api.shared_resources import talk as talk
 from support.api.v1_client import uid
 
-pytestmark = pytest.mark.every_index
+pytestmark = [pytest.mark.every_index, pytest.mark.slow]
 
 
 class TestSharedResources(SharedResources):

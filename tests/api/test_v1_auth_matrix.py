@@ -237,6 +237,7 @@ def populated(filled: PopulatedStore) -> Iterator[PopulatedStore]:
 GUARDED = [name for name in TABLE if "openapi" not in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDED)
 def test_allowed_keys_are_accepted(
     filled: PopulatedStore, name: str, subtests: pytest.Subtests

@@ -232,6 +232,7 @@ def test_other_keys_are_refused(
                 assert status == 401, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_allowed_keys_are_accepted(
     filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests

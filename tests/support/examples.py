@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-_OF_DEFAULT_PROFILE = 50
 
-
-def examples(by_default: int) -> int:
-    """The number of examples in the profile that runs, given the one in the default profile."""
-    return max(5, by_default * settings().max_examples // _OF_DEFAULT_PROFILE)
+def examples(per_fifty: int) -> int:
+    """The number of examples in the profile that runs, given the number in a profile of 50: tests
+    whose examples are expensive take fewer, and those whose examples are cheap take more."""
+    return max(5, per_fifty * settings().max_examples // 50)

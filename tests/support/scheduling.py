@@ -1,7 +1,10 @@
-"""Which tests run in the same process."""
+"""Which tests run in the same process, and in which order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 FOLDERS = ("tests/api/", "tests/contracts/", "tests/services/", "tests/unit/")
@@ -10,11 +13,46 @@ caches of a module, which each process with tests of the file would make again."
 
 
 class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
-    """Distribute files of short tests as a whole, and all other tests one by one. Tests with the
-    same `xdist_group` stay together."""
+    """Distribute files of short tests as a whole, and all other tests one by one, in the order of
+    the collection. Tests with the same `xdist_group` stay together."""
 
     def _split_scope(self, nodeid: str) -> str:
         group: str = super()._split_scope(nodeid)
         return (
             nodeid.partition("::")[0] if group == nodeid and nodeid.startswith(FOLDERS) else group
         )
+
+
+def ordered(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The order in which processes side by side take tests.
+
+    Files, whose tests compute all the time, alternate with tests that wait for processes and
+    timeouts, from the beginning to the end: so there is always something to compute. Of both, what
+    takes long comes first: then all processes end at about the same time.
+    """
+    units: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        units.setdefault(_unit(item), []).append(item)
+    computing, waiting = list[list[pytest.Item]](), list[list[pytest.Item]]()
+    for name, unit in units.items():
+        (computing if name.endswith(".py") else waiting).append(unit)
+    by_position = [
+        (number / len(kind), unit)
+        for kind in (computing, waiting)
+        for number, unit in enumerate(sorted(kind, key=_shortness))
+    ]
+    by_position.sort(key=lambda position: position[0])
+    return [item for _, unit in by_position for item in unit]
+
+
+def _unit(item: pytest.Item) -> str:
+    """What runs together: a group, a file, or one test."""
+    group = item.get_closest_marker("xdist_group")
+    if group is not None:
+        return f"@{group.args[0] if group.args else group.kwargs['name']}"
+    return item.nodeid.partition("::")[0] if item.nodeid.startswith(FOLDERS) else item.nodeid
+
+
+def _shortness(unit: list[pytest.Item]) -> tuple[bool, int]:
+    """Groups and files with slow tests come first, then those with many tests."""
+    return not any(item.get_closest_marker("slow") for item in unit), -len(unit)

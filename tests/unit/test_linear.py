@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from time import thread_time
 from typing import Any
 
@@ -34,22 +35,39 @@ from memservice.domain.filters.ast import Contains, KeySubstring
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import contains
 from memservice.domain.json_schema import violation
+from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.text import analysis, chunks, dates, names, particulars, shingles
 from memservice.domain.text.folding import fold
 from memservice.pipeline.card_lines import rewritten
 from memservice.services import cards
 from memservice.services.chat import response_format
 from memservice.spi.reasoner import (
+    AnswerRequest,
     ConsolidateRequest,
     DeriveRequest,
     Known,
     SummarizeRequest,
     Utterance,
 )
-from memservice_extractive import duplicates, evidence, facts, language, prose, sentences, worth
+from memservice.spi.toolbox import Evidence
+from memservice_extractive import (
+    duplicates,
+    evidence,
+    facts,
+    language,
+    prose,
+    relevance,
+    replies,
+    sentences,
+    topics,
+    when,
+    worth,
+)
 from memservice_extractive.evidence import Piece
 from memservice_extractive.fill import Filler
+from memservice_extractive.more_fact_forms import MORE_SLOT_FORMS
 from memservice_extractive.reasoner import ExtractiveReasoner
+from memservice_extractive.time_words import TIME_WORDS
 from memservice_hashed.embedder import HashedEmbedder
 from memservice_sqlite import functions
 
@@ -182,6 +200,12 @@ def read_as(each: str) -> Callable[[str], object]:
 
 REASONER = ExtractiveReasoner()
 
+
+def asking(text: str) -> AnswerRequest:
+    evidence_of_text = [Evidence("message", "m1", text, NOW, author="bob")]
+    return AnswerRequest(text[:MAX_QUERY], "bob", evidence_of_text)
+
+
 WHOLE: dict[str, Callable[[str], object]] = {
     "fold": fold,
     "analyse": analysis.analyse,
@@ -222,6 +246,8 @@ WHOLE: dict[str, Callable[[str], object]] = {
     "excerpt": lambda t: evidence.excerpt(t, {"paris"}),
     "derive": lambda t: REASONER.derive(DeriveRequest("bob", [said(t)])),
     "summarize": lambda t: REASONER.summarize(SummarizeRequest("short", [said(t)], t, 500)),
+    "question before a reply": replies.last_question,
+    "answer": lambda t: list(REASONER.answer(asking(t))),
     "consolidate": lambda t: REASONER.consolidate(
         ConsolidateRequest("bob", "bob", known(t, t + "x"), [t])
     ),
@@ -242,6 +268,16 @@ SENTENCES: dict[str, Callable[[str], object]] = {
     "forms in German": read_as("de"),
     "forms in Chinese": read_as("zh"),
     "forms in Japanese": read_as("ja"),
+    **{f"forms in {each}": read_as(each) for each in MORE_SLOT_FORMS},
+    **{
+        f"times in {each}": partial(when.span, today=NOW.date(), language=each)
+        for each in TIME_WORDS
+    },
+    **{
+        f"topics in {each}": partial(relevance._topics_told.__wrapped__, language=each)
+        for each in topics.LANGUAGES
+    },
+    "score": lambda t: relevance.Question("Where does he live?").score(t, "en"),
     "core": lambda t: [worth.core(t, each) for each in ("en", "zh", "ja")],
     "question": lambda t: [worth.is_question(t, each) for each in ("en", "de", "zh", "ja")],
     "meaning": duplicates.meaning,

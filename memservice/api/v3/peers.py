@@ -273,6 +273,7 @@ class DryRun:
     requested_by: None = None
     options: Mapping[str, str] = field(default_factory=dict)
     state: str = "dry_run"
+    reason: None = None
     task: None = None
     created_at: None = None
     finished_at: None = None

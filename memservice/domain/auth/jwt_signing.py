@@ -19,6 +19,10 @@ SECRET_BYTES = 32
 """Recommended minimum length of a secret (RFC 7518, 3.2)."""
 
 
+class WrongSignature(Unauthorised):
+    """None of the secrets signed the token."""
+
+
 class _Hmac(HMACAlgorithm):
     def check_key_length(self, key: bytes) -> str | None:
         """Skip the library's warning for each token: the server warns of a short secret once, at
@@ -51,6 +55,8 @@ class Signer:
         `Unauthorised`."""
         try:
             payload: Any = self._verified(token)
+        except InvalidSignatureError:
+            raise WrongSignature(INVALID) from None
         except (PyJWTError, ValueError, RecursionError):
             raise Unauthorised(INVALID) from None
         if not isinstance(payload, dict):

@@ -31,7 +31,7 @@ from memservice.domain.ids import new_uid
 from memservice.domain.records import DELETING, ApiKey
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
-from memservice.services.auth import policy
+from memservice.services.auth import policy, signing_record
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.paging import Listing, Page, Paging, listing, page_after
@@ -129,7 +129,12 @@ def mint(
             key_request.session_id,
         )
     )
-    api_key = rt.storage.write(lambda tx: tx.keys.add(bound(tx, key)))
+
+    def store(tx: Transaction) -> ApiKey:
+        signing_record.note(tx, rt.settings.auth.jwt_secret or "")
+        return tx.keys.add(bound(tx, key))
+
+    api_key = rt.storage.write(store)
     if admin:
         log.warning("minted the admin key %s: it opens everything", uid)
     else:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from memservice.domain.filters import FALSE, TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Any_, Compare, Not
 from memservice.domain.records import EXPLICIT, SCOPE, NamedCollection, Peer, Workspace
-from memservice.services import moments, scopes
+from memservice.services import moments, scopes, visibility
 from memservice.services.auth.principal import Principal
 from memservice.services.v1 import collections
 from memservice.spi.index_filter import EVERYTHING, IndexFilter, matches_nothing
@@ -55,6 +55,8 @@ class Bounds:
     has_cards: bool = True
     """Whether cards are readable. A card is written from all conclusions, regardless of their
     session."""
+    erased: tuple[int, ...] = ()
+    """Keys of the peers that are being erased; `message_condition` and `condition` exclude them."""
 
     @property
     def no_conclusions(self) -> bool:
@@ -136,14 +138,29 @@ def _narrower(bounds: IndexFilter, index_filter: IndexFilter) -> IndexFilter:
     )
 
 
-def bounds_for(tx: Transaction, principal: Principal, workspace: Workspace) -> Bounds:
+def bounds_for(
+    tx: Transaction, principal: Principal, workspace: Workspace, *, is_erasing: bool = True
+) -> Bounds:
     """What the caller may read in the workspace, by the narrowest name of its key.
 
     - Admin, the workspace, or a console member with access to it: everything.
     - A session: the messages of the session and the conclusions stated there, no cards.
     - A collection: the conclusions of the reserved collection, if it is that one.
     - A peer: its own conclusions, and the messages of its sessions until it left them.
+
+    Messages of peers that are being erased, and conclusions by and about them, are not readable.
+    Such peers are read unless `is_erasing` is False: `Located` tells at no cost that none is.
     """
+    bounds = _of_key(tx, principal, workspace)
+    erased = visibility.erased_peers(tx, workspace.key) if is_erasing else ()
+    if not erased:
+        return bounds
+    messages = visibility.not_of(erased, "author_key")
+    conclusions = visibility.not_of(erased, "observer_key", "observed_key")
+    return replace(bounds.with_messages(messages).with_conclusions(conclusions), erased=erased)
+
+
+def _of_key(tx: Transaction, principal: Principal, workspace: Workspace) -> Bounds:
     if principal.admin or principal.opens_whole(workspace.slug):
         return Bounds(workspace.key)
     if principal.workspace_id != workspace.slug:

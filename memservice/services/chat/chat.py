@@ -252,7 +252,7 @@ def _ask_peer(
     allowed = recall_allowlist(options.filters, options.session)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
-        workspace, session_row, peer = _locate(tx, workspace_id, options, peer_id)
+        workspace, session_row, peer, is_erasing = _locate(tx, workspace_id, options, peer_id)
         named = [*([options.session] if options.session else []), *(allowed or ())]
         # Check memberships first: a peer's key must not discover which other sessions exist.
         policy.require_memberships(tx, principal, named)
@@ -269,7 +269,7 @@ def _ask_peer(
         session_keys = (
             (session.key,) if session is not None else sessions_of(tx, observer, sessions_allowed)
         )
-        caller = bounds_for(tx, principal, workspace).as_of(tx, moment)
+        caller = bounds_for(tx, principal, workspace, is_erasing=is_erasing).as_of(tx, moment)
         pair = representation.pair_of(caller, observer, observed, sessions_allowed)
         bounds = (
             pair.bounds.in_sessions(session_keys)
@@ -296,9 +296,9 @@ def ask_workspace(
     moment = moments.parse(rt, options.as_of)
     lookup = Search.begin(rt, workspace_id, query, "dialectic_prefetch", None)
     with rt.storage.read() as tx:
-        workspace, session = _locate_workspace(tx, workspace_id, options.session)
+        workspace, session, is_erasing = _locate_workspace(tx, workspace_id, options.session)
         caller = (
-            bounds_for(tx, principal, workspace)
+            bounds_for(tx, principal, workspace, is_erasing=is_erasing)
             .as_of(tx, moment)
             .with_messages(visibility.visible(tx, workspace.key))
         )
@@ -325,16 +325,19 @@ def _validated_query(options: ChatOptions) -> str:
 
 def _locate_workspace(
     tx: Transaction, workspace_id: str, session_id: str | None
-) -> tuple[Workspace, Session | None]:
+) -> tuple[Workspace, Session | None, bool]:
+    """With whether a peer of the workspace is being erased."""
     located = tx.workspaces.locate(workspace_id, session_id=session_id or None)
     if located.workspace is None:
         raise NotFound(f"Workspace {workspace_id} not found")
-    return located.workspace, _readable(workspace_id, session_id, located.session)
+    session = _readable(workspace_id, session_id, located.session)
+    return located.workspace, session, located.is_erasing
 
 
 def _locate(
     tx: Transaction, workspace_id: str, options: ChatOptions, peer_id: str
-) -> tuple[Workspace, Session | None, Peer]:
+) -> tuple[Workspace, Session | None, Peer, bool]:
+    """With whether a peer of the workspace is being erased."""
     located = tx.workspaces.locate(
         workspace_id, session_id=options.session or None, peer_id=peer_id
     )
@@ -343,7 +346,7 @@ def _locate(
     validation.refuse_scope(peer_id, located.peer, ("peer_id",))
     if located.peer is None:
         raise _no_peer(workspace_id, peer_id)
-    return located.workspace, located.session, located.peer
+    return located.workspace, located.session, located.peer, located.is_erasing
 
 
 def _readable(
@@ -429,7 +432,7 @@ def _answer(rt: Runtime, tx: Transaction, question: _Question) -> Answer:
     options, peer = question.options, question.peer
     reasoner, notice = _reasoner(rt, tx, workspace, options.level)
     limit = rt.settings.dialectic.session_history_max_tokens
-    recent = [] if session is None else evidence.tail(tx, session, limit, bounds.moment)
+    recent = [] if session is None else evidence.tail(tx, session, limit, bounds)
     gathered = evidence.gather(rt, reasoner, tx, bounds, question.lookup, options.level, recent)
     # The request of a peer's chat contains the cards. A whole workspace has too many, so a tool
     # reads single ones. Not within a scope: a card is written from all conclusions about its peer,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache
 from itertools import zip_longest
 
@@ -147,6 +146,7 @@ def of_conclusion(row: Conclusion, replaced: Sequence[Conclusion] = ()) -> Evide
         session=row.session,
         source_ids=tuple(row.source_ids or ()),
         replaced=tuple(of_conclusion(earlier) for earlier in replaced),
+        when=None if row.when is None else (row.when.get("start"), row.when.get("end")),
     )
 
 
@@ -335,14 +335,13 @@ class _RelevanceRule:
         return not (self._terms or self._names).isdisjoint(terms)
 
 
-def tail(
-    tx: Transaction, session: Session, budget: int, moment: datetime | None = None
-) -> Sequence[Message]:
-    """The latest messages of a session that have at most `budget` tokens together, oldest first;
-    with a `moment`, of those that were stored then."""
-    last, total = moments.extent(tx, session, moment)
+def tail(tx: Transaction, session: Session, budget: int, bounds: Bounds) -> Sequence[Message]:
+    """The latest messages of a session that have at most `budget` tokens together, oldest first:
+    of those stored at the moment of the bounds, without those of peers being erased."""
+    last, total = moments.extent(tx, session, bounds.moment)
     if budget <= 0 or last == 0:
         return []
     before = tx.messages.seq_reaching(session.key, total - budget) if total > budget else 0
     first = last + 1 if before is None else before + 1
-    return moments.only_stored(tx.messages.run(session.key, first, last), moment)
+    rows = moments.only_stored(tx.messages.run(session.key, first, last), bounds.moment)
+    return [row for row in rows if row.author_key not in bounds.erased]

@@ -10,11 +10,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from memservice.domain.ids import new_uid
-from memservice.services import private_files
 from memservice.services.events.model_calls import category_of
 from memservice.settings.service import Telemetry
 from memservice.spi.llm import ModelCall, Tool, ToolCall, Turn
@@ -85,7 +83,7 @@ class TraceEvents:
                 tool_schema_refs=schemas,
                 tool_choice=request.tool_choice,
                 output_content_ref=output,
-                output_tool_calls=_calls(answer.tool_calls if answer else ()),
+                output_tool_calls=calls_as_json(answer.tool_calls if answer else ()),
                 output_signatures=(),
                 finish_reason=call.finish_reason,
                 provider_input_tokens=call.input_tokens,
@@ -115,12 +113,12 @@ class _Contents:
         self._most = most_bytes
 
     def turn(self, turn: Turn) -> str:
-        return self.add(turn.role, turn.content, turn.tool_call_id, _calls(turn.tool_calls))
+        return self.add(turn.role, turn.content, turn.tool_call_id, calls_as_json(turn.tool_calls))
 
     def tool(self, tool: Tool) -> str:
         return self.add(
             "tool_schema",
-            _json(
+            as_text(
                 {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
             ),
         )
@@ -132,7 +130,7 @@ class _Contents:
         tool_call_id: str | None = None,
         tool_calls: tuple[dict[str, Any], ...] = (),
     ) -> str:
-        serialised = _json([role, content, tool_call_id, tool_calls]).encode(
+        serialised = as_text([role, content, tool_call_id, tool_calls]).encode(
             "utf-8", "surrogatepass"
         )
         content_hash = hashlib.sha256(serialised).hexdigest()
@@ -153,43 +151,6 @@ class _Contents:
         return content_hash
 
 
-class TraceFile:
-    """A listener of calls that appends each exchange with a language model to a private file, one
-    JSON object a line."""
-
-    def __init__(self, clock: Callable[[], datetime], path: Path) -> None:
-        self._clock = clock
-        self._path = path
-        self._lock = threading.Lock()
-
-    def __call__(self, call: ModelCall) -> None:
-        if call.request is None:
-            return
-        line = {
-            "time": self._clock().isoformat(),
-            "purpose": call.purpose,
-            "workspace": call.workspace,
-            "run_id": call.run_id,
-            "iteration": call.iteration,
-            "attempt": call.attempt,
-            "transport": call.transport,
-            "model": call.model,
-            "outcome": call.outcome,
-            "error_class": call.error_class,
-            "duration_ms": call.duration_ms,
-            "input_tokens": call.input_tokens,
-            "output_tokens": call.output_tokens,
-            "input": [
-                {"role": turn.role, "content": turn.content, "tool_calls": _calls(turn.tool_calls)}
-                for turn in call.request.turns
-            ],
-            "output": None if call.answer is None else call.answer.content,
-            "output_tool_calls": _calls(call.answer.tool_calls if call.answer else ()),
-        }
-        with self._lock, private_files.append(self._path) as file:
-            file.write(_json(line) + "\n")
-
-
 def _of_embedder(call: ModelCall) -> Event:
     return EmbeddingCallTraced(
         trace_id=call.run_id,
@@ -208,9 +169,9 @@ def _of_embedder(call: ModelCall) -> Event:
     )
 
 
-def _calls(calls: Sequence[ToolCall]) -> tuple[dict[str, Any], ...]:
+def calls_as_json(calls: Sequence[ToolCall]) -> tuple[dict[str, Any], ...]:
     return tuple({"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls)
 
 
-def _json(value: Any) -> str:
+def as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

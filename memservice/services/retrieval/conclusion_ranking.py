@@ -77,7 +77,7 @@ class ConclusionRanking:
         condition = all_of(equals(workspace_key=self.bounds.workspace), self.bounds.condition)
         while True:
             ranked = self._rank(depth, ids)
-            rows = self.tx.conclusions.by_keys(ranked.keys, condition, self.bounds.standing)
+            rows = self._first_matching(ranked.keys, condition, limit)
             if len(rows) >= limit or ranked.exhausted or ids is not None:
                 break
             if depth == first:
@@ -94,6 +94,19 @@ class ConclusionRanking:
         if missing and self.max_distance is None and not self.rt.vectors_transactional:
             conclusions += self._not_in_index(rows, missing)
         return conclusions
+
+    def _first_matching(
+        self, ranked: Sequence[int], condition: Condition, limit: int
+    ) -> dict[int, Conclusion]:
+        """At least the first `limit` of the ranked conclusions that match, by key. Reads few more
+        rows than necessary."""
+        rows: dict[int, Conclusion] = {}
+        start, size = 0, limit
+        while start < len(ranked) and len(rows) < limit:
+            keys = ranked[start : start + size]
+            rows |= self.tx.conclusions.by_keys(keys, condition, self.bounds.standing)
+            start, size = start + size, 2 * size
+        return rows
 
     def _newest(self, limit: int) -> Sequence[Conclusion]:
         fitting = all_of(_fitting(self.bounds.narrowed), self.bounds.condition)

@@ -172,9 +172,15 @@ def _of_session(
         session = located.session
         if session is None or budget <= 0:
             return SessionContext(session_id, [], None, selection, card)
-        summary = _summary(tx, session, budget, moment) if options.summary else None
+        # A summary may have words of a peer that is being erased.
+        summarised = options.summary and not (
+            located.is_erasing and visibility.has_erased(tx, session)
+        )
+        summary = _summary(tx, session, budget, moment) if summarised else None
         left = budget - (summary.tokens if summary else 0)
         messages = _tail(tx, session, left, summary, moment)
+        if located.is_erasing:
+            messages = visibility.without_erased(tx, session.workspace_key, messages)
         return SessionContext(session_id, messages, summary, selection, card)
 
 
@@ -237,7 +243,9 @@ class _Request:
         caller = (
             None
             if workspace is None
-            else bounds_for(tx, self.principal, workspace).as_of(tx, self.moment)
+            else bounds_for(tx, self.principal, workspace, is_erasing=located.is_erasing).as_of(
+                tx, self.moment
+            )
         )
         card: list[str] | None = None
         if allowed is None and (caller is None or caller.has_cards):

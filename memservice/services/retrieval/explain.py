@@ -33,8 +33,8 @@ def search(
     of_messages, of_conclusions = Trace(), Trace()
     k = rt.settings.search.fusion_k
     with rt.storage.read() as tx:
-        workspace = workspaces.require(tx, workspace_id)
-        bounds = bounds_for(tx, principal, workspace)
+        workspace, is_erasing = workspaces.require_for_reading(tx, workspace_id)
+        bounds = bounds_for(tx, principal, workspace, is_erasing=is_erasing)
         visible = bounds.with_messages(visibility.visible(tx, workspace.key))
         messages = lookup.messages(tx, visible, limit, of_messages)
         conclusions = lookup.conclusions(tx, bounds, limit, trace=of_conclusions)

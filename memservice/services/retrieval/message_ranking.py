@@ -112,7 +112,7 @@ class MessageRanking:
         )
         best = frozenset(ranking.ranked(ranking.bm25(matches), depth * NEIGHBOUR_HITS))
         exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
-        positions = self._readable(self.tx.messages.positions(sorted(best)))
+        positions = self._positions(sorted(best))
         # A message that the caller may not read must not change the score of one that it may.
         matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
         positions |= self._neighbours(positions)
@@ -129,7 +129,7 @@ class MessageRanking:
         if self.space is not None and self.vector is not None:
             hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
-            positions |= self._readable(self.tx.messages.positions(missing))
+            positions |= self._positions(missing)
             lists.append(self._boost(hits, positions))
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
@@ -140,7 +140,7 @@ class MessageRanking:
         """Those of a few messages that match the query, best first. Their neighbours add to their
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
-        positions = self._readable(self.tx.messages.positions(sorted(by_key)))
+        positions = self._positions(sorted(by_key))
         positions |= self._neighbours(positions)
         matches = self.rt.storage.text.search(
             self.tx,
@@ -175,14 +175,20 @@ class MessageRanking:
         hits = vector_query.query(self.rt, self.tx, self.space, self.vector, k, index_filter, ids)
         return {hit.key: hit.score for hit in hits or []}
 
+    def _positions(self, keys: Sequence[int]) -> dict[int, Position]:
+        return self._readable(self.tx.messages.positions(keys, times=bool(self.query.dates)))
+
     def _neighbours(self, positions: Mapping[int, Position]) -> dict[int, Position]:
         near = self.tx.messages.around(
             [(position.session_key, position.seq) for position in positions.values()],
             ranking.WINDOW,
+            times=bool(self.query.dates),
         )
         return self._readable(near)
 
     def _readable(self, positions: Iterable[Position]) -> dict[int, Position]:
+        if not self.bounds.last_seq:
+            return {position.key: position for position in positions}
         return {
             position.key: position
             for position in positions
@@ -194,14 +200,19 @@ class MessageRanking:
         the peer and the day that the query names."""
         search = self.rt.settings.search
         named, dates = self.query.named, self.query.dates
+        shares = ranking.normalise(scores)
+        if named is None and not dates:
+            return ranking.ranked({key: score for key, score in shares.items() if key in positions})
         boosted = {}
-        for key, score in ranking.normalise(scores).items():
+        for key, score in shares.items():
             position = positions.get(key)
             if position is None:
                 continue
             if named is not None and position.author_key == named.key:
                 score += search.name_boost
-            if any(date.matches(position.created_at) for date in dates):
+            if position.created_at is not None and any(
+                date.matches(position.created_at) for date in dates
+            ):
                 score += search.date_boost
             boosted[key] = score
         return ranking.ranked(boosted)
@@ -213,13 +224,16 @@ def _header_terms(
     """The query's terms that a hit has only from its author and its day: it does not share them
     with its neighbours."""
     header_terms: dict[int, frozenset[str]] = {}
+    if not query.names and not query.dates:
+        return header_terms
     for key in hits:
         position = positions.get(key)
         if position is None:
             continue
         terms = query.names.get(position.author_key, _NOTHING)
-        if any(date.matches(position.created_at) for date in query.dates):
-            terms |= frozenset(analyse(f"{position.created_at.day} {position.created_at:%B %Y}"))
+        at = position.created_at
+        if at is not None and any(date.matches(at) for date in query.dates):
+            terms |= frozenset(analyse(f"{at.day} {at:%B %Y}"))
         if terms:
             header_terms[key] = terms
     return header_terms

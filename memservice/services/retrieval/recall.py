@@ -10,7 +10,7 @@ from memservice.domain.filters import TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import DELETING, Conclusion, Message, Peer
 from memservice.runtime import Runtime
-from memservice.services import validation, visibility
+from memservice.services import moments, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import Bounds, bounds_for, visible_to
 from memservice.services.auth.permissions import Permission
@@ -28,6 +28,8 @@ class RecallOptions:
     """Maximum number of conclusions, and of messages."""
     since: datetime | None = None
     """Only what was said at this time or later."""
+    as_of: str | None = None
+    """A time as the caller wrote it: only what was known then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,12 @@ def recall(
         session_id=session_id,
         needs=Permission.VIEW,
     )
+    moment = moments.parse(rt, options.as_of)
     search = Search.begin(rt, workspace_id, options.query, "search_memory")
     with rt.storage.read() as tx:
         located = visibility.find(tx, workspace_id, session_id=session_id, peer_id=peer_id)
         validation.refuse_scope(peer_id, located.peer, ("peer_id",), unknown_too=False)
-        bounds = _bounds(tx, principal, located, options, session_id)
+        bounds = _bounds(tx, principal, located, options, session_id, moment)
         if bounds is None:
             return RecallResult()
         conclusions: list[Conclusion] = []
@@ -77,13 +80,14 @@ def _bounds(
     located: Located,
     options: RecallOptions,
     session_id: str | None,
+    moment: datetime | None,
 ) -> Bounds | None:
     """What is searched; None if there is nothing."""
     workspace, session, peer = located.workspace, located.session, located.peer
     if workspace is None:
         return None
-    bounds = bounds_for(tx, principal, workspace)
-    bounds = bounds.with_messages(_since("created_at", options.since))
+    caller = bounds_for(tx, principal, workspace, is_erasing=located.is_erasing)
+    bounds = caller.as_of(tx, moment).with_messages(_since("created_at", options.since))
     if session_id is not None:
         if session is None or session.state == DELETING:
             return None

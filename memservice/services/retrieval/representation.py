@@ -159,8 +159,8 @@ def pair_for(
         sessions = scoped_sessions(tx, workspace, options.scope)
     if observer is None or observed is None:
         return None
-    caller = bounds_for(tx, principal, workspace).as_of(tx, moment)
-    return pair_of(caller, observer, observed, sessions)
+    caller = bounds_for(tx, principal, workspace, is_erasing=located.is_erasing)
+    return pair_of(caller.as_of(tx, moment), observer, observed, sessions)
 
 
 def session_keys(tx: Transaction, workspace: Workspace, names: Sequence[str]) -> tuple[int, ...]:

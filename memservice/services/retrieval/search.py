@@ -15,7 +15,6 @@ from memservice.domain.filters import (
     parse_filters,
     resources,
     texts_named,
-    uses_field,
 )
 from memservice.domain.records import ACTIVE, DELETING, Message, Workspace
 from memservice.domain.sizes import MAX_QUERY
@@ -172,16 +171,14 @@ def search(
         session_keys = (
             sessions_named(tx, workspace, condition) if session_keys is None else session_keys
         )
-        if uses_field(condition, "author"):
-            erased = visibility.not_erased(tx, workspace.key, "author_key")
-            condition = all_of(condition, erased)
         if perspective is not None:
             condition = all_of(condition, perspective_of(tx, workspace, perspective))
         if located.peer is not None:
             condition = all_of(condition, equals(author_key=located.peer.key))
         if session_id is None:
             condition = all_of(condition, visibility.visible(tx, workspace.key))
-        bounds = bounds_for(tx, principal, workspace).with_messages(condition)
+        caller = bounds_for(tx, principal, workspace, is_erasing=located.is_erasing)
+        bounds = caller.with_messages(condition)
         if session_keys is not None:
             bounds = bounds.in_sessions(session_keys)
         return lookup.messages(tx, bounds, options.limit)

@@ -35,13 +35,19 @@ from memservice.services.tasks.kinds import DELETE_VECTORS, ERASE, WEBHOOK
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
-STATES = (PENDING, DONE, FAILED, HELD)
+WAITING = "waiting"
+"""Of a pending task that becomes due later: a timer, a pause after a failure, a batch that is not
+full."""
+STATES = (PENDING, WAITING, DONE, FAILED, HELD)
+"""Those that tasks can be selected by; `pending` includes `waiting`."""
 BATCH_SIZE = 500
 """Number of tasks that are changed in one transaction."""
 CANCELLED = "Cancelled: by an operator"
 _OPTIONAL: Condition = Not(equals(kind=(ERASE, DELETE_VECTORS)))
 """Tasks that an operator may cancel. Erasing deleted data cannot be cancelled."""
 CLAIM_SECONDS = 30.0
+MAX_NAMES = 10_000
+"""Names of resources that a process remembers for its log."""
 MAX_COUNTED = 10_000
 """Tasks of one state that a backlog counts: this number means that there may be more."""
 
@@ -53,6 +59,8 @@ class Job:
     task: Task
     working: bool
     """Whether a worker has its unit."""
+    waits: bool = False
+    """Whether it is pending and becomes due later."""
     workspace: str | None = None
     session: str | None = None
     observer: str | None = None
@@ -99,7 +107,7 @@ def page(rt: Runtime, principal: Principal, job_filter: JobFilter, paging: Pagin
     """Newest first. Raises `NotFound` for an unknown workspace."""
     _require(principal, job_filter, Permission.VIEW)
     with rt.storage.read() as tx:
-        condition = _condition(tx, job_filter)
+        condition = _condition(tx, job_filter, rt.clock())
         return _page(rt, tx, condition, paging, "created_at")
 
 
@@ -109,7 +117,7 @@ def browse(
     """Like `page`, after the task `after`."""
     _require(principal, job_filter, Permission.VIEW)
     with rt.storage.read() as tx:
-        listing = page_after(tx, Task, _condition(tx, job_filter), after)
+        listing = page_after(tx, Task, _condition(tx, job_filter, rt.clock()), after)
         return Listing(_jobs_of(rt, tx, listing.items), listing.after)
 
 
@@ -173,17 +181,31 @@ def show(rt: Runtime, principal: Principal, uid: str) -> Job:
         return _jobs_of(rt, tx, [task])[0]
 
 
-def about(rt: Runtime, task: Task) -> str:
-    """The resources of a task by name, for the log: its workspace, session and peers."""
-    with rt.storage.read() as tx:
-        (job,) = _jobs_of(rt, tx, [task])
-    names = {
-        "workspace": job.workspace,
-        "session": job.session,
-        "observer": job.observer,
-        "peer": job.observed,
-    }
-    return ", ".join(f"{kind} {name}" for kind, name in names.items() if name) or task.kind
+def about(rt: Runtime, task: Task) -> list[str]:
+    """The resources of a task by name, for the log: `workspace=…`, `session=…`, `observer=…`,
+    `observed=…`, those that it has."""
+    keys: tuple[tuple[str, type[Peer | Session | Workspace], int | None], ...] = (
+        ("workspace", Workspace, task.workspace_key),
+        ("session", Session, task.session_key),
+        ("observer", Peer, task.observer_key),
+        ("observed", Peer, task.observed_key),
+    )
+    names = [(label, _name(rt, record, key)) for label, record, key in keys if key is not None]
+    return [f"{label}={name}" for label, name in names if name]
+
+
+def _name(rt: Runtime, record: type[Peer | Session | Workspace], key: int) -> str:
+    """The name of a row; empty if it is gone. A name never changes, so each is read once."""
+    name = rt.names.get((record, key))
+    if name is None:
+        with rt.storage.read() as tx:
+            row = tx.rows.get(record, equals(key=key))
+        if row is None:
+            return ""
+        if len(rt.names) >= MAX_NAMES:
+            rt.names.clear()
+        name = rt.names[record, key] = row.slug
+    return name
 
 
 def retry_failures(
@@ -210,7 +232,7 @@ def retry(
     """Like `retry_failures`, for failed tasks of any kind and workspace."""
     _require(principal, job_filter, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
-        condition = all_of(_condition(tx, job_filter), equals(state=FAILED))
+        condition = all_of(_condition(tx, job_filter, rt.clock()), equals(state=FAILED))
     return _retry(rt, condition, uids, "among the failed ones")
 
 
@@ -226,7 +248,7 @@ def cancel(
     """
     _require(principal, job_filter, Permission.MANAGE_JOBS)
     with rt.storage.read() as tx:
-        condition = all_of(_condition(tx, job_filter), equals(state=PENDING), _OPTIONAL)
+        condition = all_of(_condition(tx, job_filter, rt.clock()), equals(state=PENDING), _OPTIONAL)
         chosen = _select(tx, condition, uids, "among the pending ones that can be cancelled")
         units = list(dict.fromkeys(task.unit for task in chosen))
     keys = tuple(task.key for task in chosen)
@@ -247,14 +269,14 @@ def purge(
     cancelled first.
     """
     _require(principal, job_filter, Permission.MANAGE_JOBS)
-    if job_filter.state == PENDING:
+    if job_filter.state in (PENDING, WAITING):
         raise Conflict(
             "pending tasks cannot be purged: cancel them first, then purge the failed ones"
         )
     until = before or rt.clock()
     with rt.storage.read() as tx:
         condition = all_of(
-            _condition(tx, job_filter),
+            _condition(tx, job_filter, rt.clock()),
             equals(state=job_filter.state or FAILED),
             Not(all_of(equals(state=FAILED), Not(_OPTIONAL))),
             Compare("finished_at", "lte", until),
@@ -274,15 +296,19 @@ def _require(principal: Principal, job_filter: JobFilter, needs: Permission) -> 
         policy.require(principal, job_filter.workspace, needs=needs)
 
 
-def _condition(tx: Transaction, job_filter: JobFilter) -> Condition:
+def _condition(tx: Transaction, job_filter: JobFilter, now: datetime) -> Condition:
     values = {
         name: value
         for name in ("kind", "state", "unit")
         if (value := getattr(job_filter, name)) is not None
     }
+    later: list[Condition] = []
+    if job_filter.state == WAITING:
+        values["state"] = PENDING
+        later = [Compare("not_before", "gt", now)]
     if job_filter.workspace is not None:
         values["workspace_key"] = workspaces.require(tx, job_filter.workspace).key
-    return equals(**values)
+    return all_of(equals(**values), *later)
 
 
 def _failed(workspace: Workspace, *other_states: str) -> Condition:
@@ -379,6 +405,7 @@ def _jobs_of(rt: Runtime, tx: Transaction, tasks: Sequence[Task]) -> list[Job]:
         Job(
             task,
             task.state == PENDING and task.unit in claimed_units,
+            task.state == PENDING and task.unit not in claimed_units and task.not_before > now,
             workspace=workspaces_by_key.get(task.workspace_key),
             session=sessions.get(task.session_key),
             observer=peers.get(task.observer_key),

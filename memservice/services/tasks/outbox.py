@@ -44,6 +44,7 @@ from memservice.services.tasks.kinds import (
     WEBHOOK,
     unit_of,
 )
+from memservice.services.transfer.record_formats import SPACED
 from memservice.telemetry.context import request_id
 
 
@@ -217,7 +218,8 @@ def scope_removal(rt: Runtime, scope: Peer, session: Session) -> Task:
 def erase_session(rt: Runtime, session: Session) -> Task:
     """Erase a session that is being deleted. Only the payload refers to the session: its own tasks
     are erased with it."""
-    return _task(rt, ERASE, payload={"session": session.key})
+    payload = {"session": session.key, "workspace": session.workspace_key}
+    return _task(rt, ERASE, payload=payload)
 
 
 def erase_workspace(rt: Runtime, workspace: Workspace) -> Task:
@@ -226,38 +228,20 @@ def erase_workspace(rt: Runtime, workspace: Workspace) -> Task:
 
 
 def erase_messages(
-    rt: Runtime,
-    session: Session,
-    keys: Mapping[str, Sequence[int]],
-    uids: Sequence[str],
-    counts: Mapping[str, int],
+    rt: Runtime, session: Session, rows: Mapping[str, Any], counts: Mapping[str, int]
 ) -> Task:
-    """Remove what remains of erased messages of a session. `keys`: those of the erased rows, by
-    kind in the indexes; `uids`: theirs; `counts`: their number by table. Like `erase_session`,
-    only the payload refers to the session."""
-    payload = {
-        "messages": session.key,
-        "workspace": session.workspace_key,
-        "keys": {kind: list(of_kind) for kind, of_kind in keys.items()},
-        "uids": list(uids),
-    }
+    """Remove what remains of erased messages of a session. `rows`: the erased ones
+    (`services.erasure.erased.named`); `counts`: their number by table. Like `erase_session`, only
+    the payload refers to the session."""
+    payload = {"messages": session.key, "workspace": session.workspace_key, **rows}
     return _task(rt, ERASE, payload=payload, outcome=dict(counts))
 
 
 def erase_conclusions(
-    rt: Runtime,
-    workspace: Workspace,
-    keys: Mapping[str, Sequence[int]],
-    uids: Sequence[str],
-    counts: Mapping[str, int],
+    rt: Runtime, workspace: Workspace, rows: Mapping[str, Any], counts: Mapping[str, int]
 ) -> Task:
     """Like `erase_messages`, for conclusions of a workspace."""
-    payload = {
-        "conclusions": uids[0],
-        "workspace": workspace.key,
-        "keys": {kind: list(of_kind) for kind, of_kind in keys.items()},
-        "uids": list(uids),
-    }
+    payload = {"conclusions": rows["uids"][0], "workspace": workspace.key, **rows}
     return _task(rt, ERASE, payload=payload, outcome=dict(counts))
 
 
@@ -294,6 +278,16 @@ def representation_unit(session: Session, author_key: int) -> str:
 
 def summary_unit(session: Session) -> str:
     return f"{SUMMARY}:{session.workspace_key}:{session.key}"
+
+
+def embed_units(workspace_key: int) -> tuple[str, ...]:
+    """The units of the tasks that change vectors of a workspace."""
+    return tuple(f"{EMBED}:{workspace_key}:{kind}" for kind in SPACED)
+
+
+def reembed_unit(workspace_key: int) -> str:
+    """The unit of the lease on moving a workspace to another embedder. It has no tasks."""
+    return f"reembed:{workspace_key}"
 
 
 def webhook_unit(endpoint: WebhookEndpoint) -> str:

@@ -26,6 +26,7 @@ from memservice.services.private_files import temporary
 from memservice.services.transfer import after_erasures, erased_references, record_formats
 from memservice.services.transfer.after_erasures import Supersession
 from memservice.services.transfer.erased_references import LeftOut
+from memservice.services.transfer.expired_lines import ExpiredLines
 from memservice.services.transfer.lines import Line, UnreadableExport, format_line, parse_line
 from memservice.services.transfer.record_formats import RecordFormat
 from memservice.spi.schema import BY_RECORD
@@ -61,6 +62,7 @@ class ErasedRows:
         self._rt = rt
         self._uid_here = uid_here
         self._left_out = LeftOut()
+        self._expired = ExpiredLines()
         self.counts: Counter[str] = Counter()
         """Number of lines that were left out, by kind."""
         self._adapted_uids: set[str] = set()
@@ -107,7 +109,8 @@ class ErasedRows:
                     f"(receipt {erasure.uid}); nothing was stored. To import it nevertheless, use "
                     "--no-respect-erasures"
                 )
-            return tx.erasures.has_targets_of(self._workspace_uids)
+            has_expired = self._expired.begin(tx, self._workspace_uids)
+            return tx.erasures.has_targets_of(self._workspace_uids) or has_expired
 
     def _released(self, waiting: Mapping[str, _Waiting], order: int) -> Iterator[Batch]:
         """The waiting lines, when lines of this order in the file are next."""
@@ -145,12 +148,16 @@ class ErasedRows:
 
     def _erased(self, record_format: RecordFormat | None, lines: Sequence[Line]) -> set[str]:
         """Uids of the lines whose rows were erased here."""
-        if record_format is None or record_format.record not in _RECEIVED:
+        if record_format is None:
             return set()
+        self._expired.read(record_format, lines)
+        expired = {line["uid"] for line in lines if self._expired.has(record_format, line)}
+        if record_format.record not in _RECEIVED:
+            return expired
         here = {line["uid"]: self._uid_here(line["uid"]) for line in lines}
         with self._rt.storage.read() as tx:
             erased = tx.erasures.erased_uids(sorted({*here, *here.values()}))
-        return {uid for uid, local in here.items() if uid in erased or local in erased}
+        return expired | {uid for uid, local in here.items() if uid in erased or local in erased}
 
     def _covered(self, record_format: RecordFormat | None, lines: Sequence[Line]) -> dict[str, int]:
         """Positions here of the messages up to which summaries of sessions with gaps go, by uid in

@@ -22,6 +22,7 @@ from memservice.services.auth import api_keys
 from memservice.services.tasks.kinds import unit_of
 from memservice.services.transfer import checks, integrity, record_formats, tasks
 from memservice.services.transfer.after_erasures import Supersession
+from memservice.services.transfer.derivation import derive_later
 from memservice.services.transfer.erased import ErasedRows
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, parse_time
@@ -86,9 +87,11 @@ def load(
     as_slug: str | None = None,
     *,
     respect_erasures: bool = True,
+    derive: bool = False,
 ) -> Report:
     """Store an export in one pass. `as_slug` imports it as a workspace of that name, whose rows get
     new uids, the same ones each time. With `respect_erasures`, what was erased here is left out.
+    With `derive`, tasks derive from the new messages: for messages without their conclusions.
 
     Raises UnreadableExport for a file that is not an export, has a newer version, is cut off or was
     changed, and Conflict if another workspace has the name, or the workspace was erased here. Rows
@@ -97,7 +100,7 @@ def load(
     header = integrity.header(data)
     if as_slug is not None:
         checks.require_name(as_slug)
-    loader, total = _Loader(rt, header, as_slug, respect_erasures), Sum()
+    loader, total = _Loader(rt, header, as_slug, respect_erasures, derive), Sum()
     batches = (
         (kind, checks.complete(kind, lines))
         for kind, lines in _batches(integrity.rows(data, total))
@@ -124,11 +127,17 @@ def _require_own(keys: Sequence[Line], workspace_id: str) -> None:
 
 class _Loader:
     def __init__(
-        self, rt: Runtime, header: Line, as_slug: str | None, respect_erasures: bool
+        self,
+        rt: Runtime,
+        header: Line,
+        as_slug: str | None,
+        respect_erasures: bool,
+        derive: bool,
     ) -> None:
         self._rt = rt
         self._header = header
         self._as = as_slug
+        self._derive = derive
         self.slug: str = as_slug or str(header["workspace"])
         self.stored: Counter[str] = Counter()
         self._workspace_key = 0
@@ -318,9 +327,13 @@ class _Loader:
                 record, [self._uid(uid) for uid in line[record_formats.name_of(field)]]
             )
         for field in record_format.names:
-            if values[field] != keys.slug(
-                record_format.references[f"{field}_key"], values[f"{field}_key"]
-            ):
+            slug = keys.slug(record_format.references[f"{field}_key"], values[f"{field}_key"])
+            if slug is not None and slug.startswith(r.ERASED_PREFIX):
+                raise Conflict(
+                    f"a peer of this file is being erased in {self.slug!r}: import it again when "
+                    "the receipt of the erasure says `done`"
+                )
+            if values[field] != slug:
                 raise UnreadableExport(
                     f"a row of {record_format.name} names the {field} "
                     f"{shown(values[field])!r}, but with the uid of another row"
@@ -441,6 +454,8 @@ class _Loader:
             self._embed(
                 tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, stored)
             )
+            if self._derive:
+                derive_later(self._rt, tx, self._workspace_key, stored)
         elif record_format.record is r.Conclusion:
             live = [row for row in stored if row.state == r.LIVE]
             for collection, number in Counter(

@@ -20,7 +20,7 @@ from memservice.spi.repositories.messages import Messages, Position, Span, Summa
 from memservice.spi.repositories.peers import Peers
 from memservice.spi.repositories.sessions import Sessions
 from memservice.spi.repositories.spaces import Spaces
-from memservice.spi.repositories.tasks import QueueCount, Tasks
+from memservice.spi.repositories.tasks import KindCount, QueueCount, Tasks
 from memservice.spi.repositories.usage import Ledger, UsageTotal
 from memservice.spi.repositories.webhooks import Webhooks
 from memservice.spi.repositories.workspaces import Located, Workspaces
@@ -34,6 +34,7 @@ __all__ = [
     "Erasures",
     "Facts",
     "Keys",
+    "KindCount",
     "Ledger",
     "Located",
     "Members",

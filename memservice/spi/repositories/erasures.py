@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from memservice.domain.filters.ast import TRUE, Condition, equals
+from memservice.domain.filters.ast import TRUE, Compare, Condition, all_of, equals
 from memservice.domain.records import Erasure
 from memservice.spi.repositories.base import NEWEST, Repository
 from memservice.spi.rows import Order
@@ -12,6 +12,7 @@ from memservice.spi.rows import Order
 BATCH_SIZE = 500
 ROW_KINDS = ("message", "peer", "session", "workspace")
 """Kinds of erasure whose receipt has the uid of the erased row."""
+RETENTION_KINDS = ("messages", "conclusions")
 
 
 class Erasures(Repository):
@@ -53,6 +54,17 @@ class Erasures(Repository):
     def of_target(self, uids: Sequence[str]) -> Erasure | None:
         """A receipt of the erasure of one of these rows."""
         return next(iter(self.rows.page(Erasure, equals(target_uid=tuple(uids)), limit=1)), None)
+
+    def of_retention(self, workspace_uids: Sequence[str]) -> Iterator[Erasure]:
+        """The erasures by retention in these workspaces, batch by batch. Without an index: for use
+        once per import."""
+        own = equals(workspace_uid=tuple(workspace_uids), kind=RETENTION_KINDS)
+        after = 0
+        while rows := self.rows.page(
+            Erasure, all_of(own, Compare("key", "gt", after)), limit=BATCH_SIZE
+        ):
+            yield from rows
+            after = rows[-1].key
 
     def has_targets_of(self, workspace_uids: Sequence[str]) -> bool:
         """Whether the erasure of single rows of these workspaces was requested. Without an index:

@@ -24,7 +24,8 @@ class Position(NamedTuple):
     author_key: int
     seq: int
     tokens: int
-    created_at: datetime
+    created_at: datetime | None
+    """None if it was not asked for: times take as long to read as all the rest."""
 
 
 class Span(NamedTuple):
@@ -107,6 +108,14 @@ class Messages(Repository):
             offset,
         )
 
+    def page_and_total(
+        self, session_key: int, condition: Condition, reverse: bool, limit: int, offset: int
+    ) -> tuple[list[Message], int]:
+        """A page of the matching messages of a session, by seq, and the number of all that
+        match."""
+        messages = self.page(session_key, condition, reverse, limit, offset)
+        return messages, self.count(session_key, condition)
+
     def count(self, session_key: int, condition: Condition = TRUE) -> int:
         return self.rows.count(Message, all_of(equals(session_key=session_key), condition))
 
@@ -132,8 +141,9 @@ class Messages(Repository):
         )
         return messages[0].seq if messages else None
 
-    def positions(self, keys: Sequence[int]) -> list[Position]:
-        """Positions of the messages with these keys, in no particular order."""
+    def positions(self, keys: Sequence[int], *, times: bool = True) -> list[Position]:
+        """Positions of the messages with these keys, in no particular order; `times`: whether
+        `created_at` is needed."""
         return [_position(message) for message in self.by_keys(keys).values()]
 
     def per_day(self, after: int, through: int) -> dict[str, int]:
@@ -149,9 +159,11 @@ class Messages(Repository):
         messages = self.rows.page(Message, order=(Order("key", descending=True),), limit=1)
         return messages[0].key if messages else 0
 
-    def around(self, positions: Sequence[tuple[int, int]], distance: int) -> list[Position]:
+    def around(
+        self, positions: Sequence[tuple[int, int]], distance: int, *, times: bool = True
+    ) -> list[Position]:
         """Positions of the messages up to `distance` before and after each (session key, seq), each
-        once, in no particular order."""
+        once, in no particular order; `times` as in `positions`."""
         if not positions:
             return []
         near = Any_(

@@ -25,6 +25,20 @@ class QueueCount:
     tasks: int
 
 
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """The number of tasks of one kind in one state. `due`: pending, and due by time. `working`:
+    pending, with a leased unit."""
+
+    kind: str
+    state: str
+    due: bool
+    working: bool
+    tasks: int
+    oldest: datetime
+    """When the first of them became due, or will."""
+
+
 class Tasks(Repository):
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
@@ -167,6 +181,31 @@ class Tasks(Repository):
         return [
             QueueCount(session_key, state, working, number)
             for (session_key, state, working), number in counts.items()
+        ]
+
+    def backlog(self, now: datetime, limit: int) -> list[KindCount]:
+        """Pending and failed tasks of all workspaces by kind, whether they are due, and whether
+        their unit is leased now. Counts at most `limit` pending ones, those due for longest first,
+        and `limit` failed ones."""
+        leased_units = {
+            lease.unit for lease in self.rows.page(Lease, Compare("expires_at", "gt", now))
+        }
+        pending = self.rows.page(
+            Task, equals(state=PENDING), (Order("not_before"), Order("key")), limit
+        )
+        groups: dict[tuple[str, str, bool, bool], list[datetime]] = {}
+        for task in [*pending, *self.rows.page(Task, equals(state=FAILED), limit=limit)]:
+            is_pending = task.state == PENDING
+            group = (
+                task.kind,
+                task.state,
+                is_pending and task.not_before <= now,
+                is_pending and task.unit in leased_units,
+            )
+            groups.setdefault(group, []).append(task.due_since)
+        return [
+            KindCount(*group, tasks=len(times), oldest=min(times))
+            for group, times in groups.items()
         ]
 
     # Leases. (`key`, `number`) identifies one claim for all time: keys are never reused, and the

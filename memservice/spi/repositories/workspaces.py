@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
-from memservice.domain.records import ACTIVE, Message, Peer, Session, Workspace
+from memservice.domain.records import ACTIVE, ERASED, Message, Peer, Session, Workspace
 from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
@@ -19,6 +19,8 @@ class Located:
     workspace: Workspace | None = None
     session: Session | None = None
     peer: Peer | None = None
+    is_erasing: bool = False
+    """Whether a peer of the workspace is being erased."""
 
 
 class Workspaces(Repository):
@@ -30,6 +32,7 @@ class Workspaces(Repository):
         workspace = self.rows.get(Workspace, equals(slug=slug, state=ACTIVE))
         if workspace is None:
             return Located()
+        of_workspace = equals(workspace_key=workspace.key, kind=ERASED)
         return Located(
             workspace,
             None
@@ -38,6 +41,7 @@ class Workspaces(Repository):
             None
             if peer_id is None
             else self.rows.get(Peer, equals(workspace_key=workspace.key, slug=peer_id)),
+            self.rows.get(Peer, of_workspace) is not None,
         )
 
     def by_slug(self, slug: str, *, lock: bool = False) -> Workspace | None:

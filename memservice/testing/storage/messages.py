@@ -98,6 +98,14 @@ class MessagesChapter(Chapter):
                 tx.messages.page(key, late, reverse=True, limit=2, offset=4) == messages[6:8][::-1]
             )
             assert (tx.messages.count(key), tx.messages.count(key, late)) == (12, 6)
+            for limit, offset in ((4, 0), (4, 4), (4, 6), (10, 0)):
+                for reverse in (False, True):
+                    assert tx.messages.page_and_total(key, late, reverse, limit, offset) == (
+                        tx.messages.page(key, late, reverse, limit, offset),
+                        6,
+                    )
+            never = Compare("created_at", "lt", NOW - timedelta(days=9))
+            assert tx.messages.page_and_total(key, never, False, 4, 0) == ([], 0)
 
     def test_a_message_is_read_in_its_session_only(
         self, storage: Storage, dataset: Dataset
@@ -195,6 +203,13 @@ class MessagesChapter(Chapter):
             positions = tx.messages.positions([messages[2].key, messages[0].key, 10**9])
             assert in_order(positions) == [position(messages[0]), position(messages[2])]
             assert list(tx.messages.positions([])) == []
+            for quick in (
+                tx.messages.positions([messages[1].key], times=False),
+                tx.messages.around([(dataset.session.key, 2)], 0, times=False),
+            ):
+                (found,) = quick
+                assert found.created_at in (None, messages[1].created_at)
+                assert found[:-1] == position(messages[1])[:-1]
 
     def test_positions_around_messages(self, storage: Storage, dataset: Dataset) -> None:
         """Each once, even if it is near several positions, and never of another session."""

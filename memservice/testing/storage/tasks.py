@@ -16,6 +16,7 @@ from memservice.spi.storage import Storage, Transaction
 from memservice.testing.storage.base import NOW, Chapter, Dataset, keys, populate, together
 
 LATER = NOW + timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
 
 
 def claim(
@@ -305,6 +306,39 @@ class TasksChapter(Chapter):
                 dataset.workspace.key, ("derive",), NOW, equals(unit="held", state=PENDING)
             ) == [QueueCount(session_key, PENDING, True, 1)]
             assert tx.tasks.counts(10**9, ("derive",), NOW) == []
+
+    def test_the_backlog_counts_tasks_by_kind(self, storage: Storage, dataset: Dataset) -> None:
+        other = storage.write(lambda tx: populate(tx, "other"))
+        rows = [
+            dataset.task(1, "held", created_at=NOW - 3 * SECOND, not_before=r.IMMEDIATELY),
+            dataset.task(2, "free", created_at=NOW - 2 * SECOND, not_before=r.IMMEDIATELY),
+            dataset.task(3, "free", not_before=NOW - SECOND, created_at=NOW - 5 * SECOND),
+            dataset.task(4, "free", not_before=LATER),
+            dataset.task(5, "lapsed", kind="dream"),
+            dataset.task(6, "free", state=FAILED, finished_at=NOW),
+            dataset.task(7, "free", state=DONE, finished_at=NOW),
+        ]
+        storage.write(lambda tx: tx.tasks.add([*rows, other.task(8, "other")]))
+        claim(storage, "held", "me")
+        claim(storage, "lapsed", "me", seconds=-1)
+        with storage.read() as tx:
+            counts = tx.tasks.backlog(NOW, 100)
+            assert {(c.kind, c.state, c.due, c.working): c.tasks for c in counts} == {
+                ("derive", PENDING, True, True): 1,
+                ("derive", PENDING, True, False): 3,
+                ("derive", PENDING, False, False): 1,
+                ("derive", FAILED, False, False): 1,
+                ("dream", PENDING, True, False): 1,
+            }
+            oldest = {(c.kind, c.state, c.due, c.working): c.oldest for c in counts}
+            assert oldest["derive", PENDING, True, True] == NOW - 3 * SECOND
+            assert oldest["derive", PENDING, True, False] == NOW - 2 * SECOND
+            assert oldest["derive", PENDING, False, False] == LATER
+            first = tx.tasks.backlog(NOW, 1)
+            assert sorted((c.kind, c.state, c.tasks) for c in first) == [
+                ("derive", FAILED, 1),
+                ("derive", PENDING, 1),
+            ]
 
     def test_a_lease_has_one_holder(self, storage: Storage) -> None:
         lease = claim(storage, "u", "me")

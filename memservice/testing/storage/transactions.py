@@ -59,6 +59,9 @@ class TransactionsChapter(Chapter):
         while storage.reclaim():
             steps += 1
             assert steps < 1_000
+        while storage.reclaim(erasure=True):
+            steps += 1
+            assert steps < 2_000
         storage.reclaim(thorough=True)
         assert not storage.reclaim()
         assert "a" in names(storage)
@@ -201,6 +204,26 @@ class TransactionsChapter(Chapter):
             assert tx.rows.count(r.Fact) == tx.rows.count(r.Lease) == 0
             assert tx.sessions.by_key(dataset.session.key) == dataset.session
             assert tx.rows.count(r.Member) == 2
+
+    def test_a_read_of_what_is_committed(self, storage: Storage, dataset: Dataset) -> None:
+        """It may see commits made meanwhile, and nothing that is not committed; it refuses to
+        write."""
+        storage.write(note("a"))
+
+        def write(tx: Transaction) -> None:
+            tx.facts.set("b", "")
+            elsewhere(seen)
+
+        def seen() -> None:
+            with storage.read_committed() as tx:
+                assert [fact.name for fact in tx.rows.page(r.Fact)] == ["a"]
+
+        storage.write(write)
+        with storage.read_committed() as tx:
+            assert [fact.name for fact in tx.rows.page(r.Fact)] == ["a", "b"]
+            with pytest.raises(ReadOnly):
+                tx.facts.set("c", "")
+        assert names(storage) == ["a", "b"]
 
     def test_reading_inside_a_read(self, storage: Storage) -> None:
         storage.write(note("a"))

@@ -30,6 +30,18 @@ class WorkspacesChapter(Chapter):
             assert locate("nowhere", "talk", "bob") == Located()
             assert locate("W") == Located()
 
+    def test_locate_tells_whether_a_peer_is_being_erased(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        other = storage.write(lambda tx: populate(tx, "other"))
+        erased = replace(other.carol, slug=r.ERASED_PREFIX + other.carol.uid, kind=r.ERASED)
+        storage.write(lambda tx: tx.peers.put([erased]))
+        with storage.read() as tx:
+            located = tx.workspaces.locate("other", "talk", "bob")
+            assert located == Located(other.workspace, other.session, other.bob, is_erasing=True)
+            assert tx.workspaces.locate("other").is_erasing
+            assert not tx.workspaces.locate("w", "talk").is_erasing
+
     def test_locate_does_not_mix_up_workspaces(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: tx.workspaces.save(new_workspace("empty", 1)))
         with storage.read() as tx:

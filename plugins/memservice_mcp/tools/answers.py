@@ -19,6 +19,7 @@ from memservice_mcp.tool import Arguments, Result, Tool
 from memservice_mcp.tools.shared import (
     MAX_TEXT,
     About,
+    AsOf,
     ConclusionItem,
     MessageItem,
     SessionId,
@@ -36,6 +37,7 @@ class AskArguments(Arguments):
         str, Field(min_length=1, max_length=MAX_QUERY, description="In plain language.")
     ]
     about: About = None
+    as_of: AsOf = None
 
 
 class AskResult(Result):
@@ -53,7 +55,7 @@ def ask(context: ToolContext, arguments: AskArguments) -> AskResult:
             context.principal,
             context.workspace,
             arguments.about or context.peer,
-            ChatOptions(arguments.question),
+            ChatOptions(arguments.question, as_of=arguments.as_of),
         ),
     )
 
@@ -77,6 +79,7 @@ def answer_of(context: ToolContext, begin: Callable[[], Answer]) -> AskResult:
 
 class AboutArguments(Arguments):
     peer: About = None
+    as_of: AsOf = None
 
 
 class AboutResult(Result):
@@ -86,16 +89,16 @@ class AboutResult(Result):
 
 
 def about(context: ToolContext, arguments: AboutArguments) -> AboutResult:
-    return _about(context, arguments.peer or context.peer)
+    return _about(context, arguments.peer or context.peer, arguments.as_of)
 
 
-def _about(context: ToolContext, peer: str) -> AboutResult:
+def _about(context: ToolContext, peer: str, as_of: str | None) -> AboutResult:
     known = contexts.of_peer(
         context.rt,
         context.principal,
         context.workspace,
         peer,
-        RepresentationOptions(max_conclusions=_max_conclusions(context)),
+        RepresentationOptions(max_conclusions=_max_conclusions(context), as_of=as_of),
     )
     return AboutResult(
         peer=peer,
@@ -110,6 +113,7 @@ class ContextArguments(Arguments):
     tokens: Annotated[
         int, Field(ge=100, le=MAX_TOKENS, description="How long the texts may be together.")
     ] = 2_000
+    as_of: AsOf = None
 
 
 class ContextResult(Result):
@@ -125,8 +129,10 @@ def get_context(context: ToolContext, arguments: ContextArguments) -> ContextRes
     session = arguments.session or context.session
     peer = arguments.about or (None if context.session else context.peer)
     if session is not None:
-        return session_context(context, context.workspace, session, peer, arguments.tokens)
-    known = _about(context, peer or context.peer)
+        return session_context(
+            context, context.workspace, session, peer, arguments.tokens, arguments.as_of
+        )
+    known = _about(context, peer or context.peer, arguments.as_of)
     # A token has about four characters.
     return ContextResult(
         peer=known.peer,
@@ -139,7 +145,12 @@ def get_context(context: ToolContext, arguments: ContextArguments) -> ContextRes
 
 
 def session_context(
-    context: ToolContext, workspace: str, session: str, peer: str | None, tokens: int
+    context: ToolContext,
+    workspace: str,
+    session: str,
+    peer: str | None,
+    tokens: int,
+    as_of: str | None = None,
 ) -> ContextResult:
     """A session, and what is known about a peer. The key of a member opens it, too."""
     with context.rt.storage.read() as tx:
@@ -150,7 +161,10 @@ def session_context(
         workspace,
         session,
         SessionContextOptions(
-            tokens=tokens, peer_target=peer, max_conclusions=_max_conclusions(context)
+            tokens=tokens,
+            peer_target=peer,
+            max_conclusions=_max_conclusions(context),
+            as_of=as_of,
         ),
     )
     return ContextResult(

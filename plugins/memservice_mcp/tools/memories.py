@@ -18,6 +18,7 @@ from memservice_mcp.context import ToolContext
 from memservice_mcp.tool import Arguments, Effect, Result, Tool
 from memservice_mcp.tools.shared import (
     About,
+    AsOf,
     ConclusionItem,
     MessageItem,
     SessionId,
@@ -88,6 +89,7 @@ class RecallArguments(Arguments):
         str | None,
         Field(description="Only what was said at this time or later, for instance 2026-05-31."),
     ] = None
+    as_of: AsOf = None
 
 
 class RecallResult(Result):
@@ -107,6 +109,7 @@ def recall(context: ToolContext, arguments: RecallArguments) -> RecallResult:
             arguments.query,
             arguments.limit,
             parsed_time("since", arguments.since),
+            arguments.as_of,
         ),
         arguments.session or context.session,
     )

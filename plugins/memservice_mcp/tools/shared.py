@@ -28,6 +28,14 @@ About = Annotated[
 SessionId = Annotated[
     str | None, Field(min_length=1, description="Id of a session. Default: none in particular.")
 ]
+AsOf = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        description="Only what was known at this time in the past: a date, such as 2026-03-03, or "
+        "a time with a zone. Default: now.",
+    ),
+]
 Time = Annotated[datetime, PlainSerializer(wire, return_type=str)]
 """ISO 8601 in UTC."""
 

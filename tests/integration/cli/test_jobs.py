@@ -37,11 +37,10 @@ class Store:
     """A store in which a test says things and works on them, and on which it runs commands, all in
     this process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings_: str) -> None:
         self.environ = {"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
-        settings = load_settings(
-            environ={**self.environ, "REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1"}, cwd=folder
-        )
+        given = {"REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1", **settings_}
+        settings = load_settings(environ={**self.environ, **given}, cwd=folder)
         self.reasoner = ScriptedReasoner()
         self.rt = open_runtime(settings, plugins=load_plugins(settings, extra=[self.reasoner]))
         self.rt.storage.migrate()
@@ -91,7 +90,9 @@ def test_failed_tasks_are_listed_without_and_shown_with_their_error_text(store: 
         "ID",
         "KIND",
         "STATE",
+        "DUE",
         "TRIES",
+        "UNIT",
         "WORKSPACE",
         "SESSION",
         "ABOUT",
@@ -99,11 +100,13 @@ def test_failed_tasks_are_listed_without_and_shown_with_their_error_text(store: 
         "AT",
         "ERROR",
     ]
-    assert table[1].split()[:7] == [
+    assert table[1].split()[:9] == [
         failed["id"],
         "representation",
         "failed",
+        "-",
         "1",
+        failed["unit"],
         "w",
         "s",
         "alice",
@@ -131,6 +134,38 @@ def test_a_retried_task_becomes_pending_and_succeeds(store: Store, memservice: R
     assert memservice("worker", "--burst", REASONER="extractive").returncode == 0
     (done,) = listed(store, "--state", "done", "--kind", "representation")
     assert done["outcome"]["stored"] == 1
+
+
+def test_a_task_that_is_due_later_waits_until_a_time(tmp_path: Path) -> None:
+    store = Store(tmp_path, WORKER_MAX_ATTEMPTS="2")
+    store.say("s", "I like tea.")
+    store.work(fails=True)
+    (job,) = listed(store, "--state", "waiting")
+    assert (job["state"], job["attempts"]) == ("waiting", 1)
+    assert listed(store, "--state", "pending") == [job]
+    line = store("list").stdout.splitlines()[1].split()
+    assert line[2:6] == ["waiting", job["not_before"], "1", job["unit"]]
+    refused = store("purge", "--state", "waiting")
+    assert refused.returncode == 2
+    store.rt.close()
+
+
+def test_a_done_task_is_listed_without_its_former_error(tmp_path: Path) -> None:
+    store = Store(tmp_path, WORKER_MAX_ATTEMPTS="2", WORKER_RETRY_BACKOFF_SECONDS="0")
+    store.say("s", "I like tea.")
+    calls = iter([RuntimeError("once"), None])
+
+    def once(request: object) -> None:
+        error = next(calls, None)
+        if error is not None:
+            raise error
+
+    store.reasoner.act = once
+    Worker(store.rt).run_until_idle(30)
+    (line,) = store("list", "--kind", "representation").stdout.splitlines()[1:]
+    assert line.split()[2] == "done"
+    assert "RuntimeError" not in line
+    store.rt.close()
 
 
 def test_a_task_without_results_shows_its_outcome(store: Store) -> None:

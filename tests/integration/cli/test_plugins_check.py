@@ -201,10 +201,10 @@ def test_a_missing_driver_is_reported_with_the_install_command(
     )
     assert done.returncode == 1
     last = done.stdout.splitlines()[-1]
-    assert last == (
-        "  suite: not run: storage 'postgres' needs psycopg, which is not installed: pip "
-        "install 'memservice[postgres]'"
+    assert last.startswith(
+        "  suite: not run: storage 'postgres' needs psycopg, which is not installed: /"
     )
+    assert last.endswith(" -m pip install 'memservice[postgres]'")
 
 
 @pytest.mark.parametrize("name", [pytest.param("http", marks=pytest.mark.heavy), "jsonl"])

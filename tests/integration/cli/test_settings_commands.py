@@ -68,16 +68,15 @@ def test_config_show_lists_sources_and_masks_secrets(memservice: Run, tmp_path: 
         "redis://me:********@example.org:6379/0",
         "environment",
     ]
-    assert rows["PORT"].split() == ["PORT", "8000", "default"]
+    assert "default" not in shown.stdout, "only what is set"
 
 
 def test_config_show_all_lists_every_setting(memservice: Run) -> None:
-    usual, everything = (
-        table(memservice("config", "show").stdout),
-        table(memservice("config", "show", "--all").stdout),
-    )
-    assert usual.keys() < everything.keys()
-    assert "DERIVER_MODEL_CONFIG__TEMPERATURE" in everything.keys() - usual.keys()
+    unset = memservice("config", "show")
+    assert unset.stdout == "nothing is set; --all shows the defaults\n"
+    everything = table(memservice("config", "show", "--all").stdout)
+    assert everything["PORT"].split() == ["PORT", "8000", "default"]
+    assert "DERIVER_MODEL_CONFIG__TEMPERATURE" in everything
 
 
 @pytest.mark.parametrize(
@@ -131,3 +130,25 @@ def test_doctor_warns_about_a_key_that_no_task_uses(memservice: Run) -> None:
     assert looked.returncode == 0
     assert "degraded  models     LLM_ANTHROPIC_API_KEY is set, but no task uses it" in looked.stdout
     assert "hunter2" not in looked.stdout
+
+
+def test_mistyped_variables_are_reported_where_they_matter(memservice: Run, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SENTRY_DSN=x\n", encoding="utf-8")
+    given = {"DB_CONECTION_URI": "sqlite:///other.db", "DB_HOST": "h"}
+    mistyped = (
+        "there is no setting DB_CONECTION_URI (environment): ignored; did you mean "
+        "DB_CONNECTION_URI?"
+    )
+    shown = memservice("config", "show", **given)
+    assert shown.stderr.splitlines() == [
+        f"WARNING     without effect here: SENTRY_DSN ({tmp_path / '.env'})",
+        f"WARNING     {mistyped}",
+        "WARNING     no settings of memservice, ignored: DB_HOST (environment)",
+    ]
+    listed = memservice("jobs", "list", **given)
+    assert listed.returncode == 1
+    assert listed.stderr.startswith(f"WARNING     {mistyped}\nmemservice: There is no file ")
+    looked = memservice("doctor", **given).stdout
+    assert f"degraded  settings   {mistyped}\n" in looked
+    assert f"ok        settings   without effect here: SENTRY_DSN ({tmp_path / '.env'})" in looked
+    assert mistyped in memservice("worker", "--burst", "--queues", "x", **given).stderr

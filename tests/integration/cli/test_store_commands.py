@@ -206,3 +206,48 @@ def test_vacuum_frees_disk_space_and_enables_automatic_shrinking(
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
     connection.close()
     assert memservice("doctor").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("jobs", "list"), ("db", "current"), ("keys", "list"), ("export", "-w", "w", "-")],
+    ids=" ".join,
+)
+def test_commands_that_read_create_nothing_and_print_where_they_looked(
+    memservice: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    home = tmp_path / "home"
+    done = memservice(*command, HOME=str(home))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"There is no directory {home}/.local/share/memservice. {tmp_path} holds neither" in (
+        done.stderr
+    )
+    assert "name its settings with --config or its store with DB_CONNECTION_URI" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_data_directory_holds_the_store_and_is_private(memservice: Run, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    folder = home / ".local" / "share" / "memservice"
+    assert memservice("db", "upgrade", HOME=str(home)).returncode == 0
+    assert [path.name for path in folder.iterdir()] == ["memservice.db"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert memservice("jobs", "list", HOME=str(home)).returncode == 0
+    assert "ok        storage" in memservice("doctor", HOME=str(home)).stdout
+    (tmp_path / ".env").write_text("LOG_LEVEL=info\n", encoding="utf-8")
+    here = memservice("doctor", HOME=str(home)).stdout
+    assert f"There is no file {tmp_path / 'memservice.db'}" in here
+    assert f"-> DB_CONNECTION_URI is not set, so {tmp_path} was looked at" in here
+
+
+def test_serve_prints_the_place_of_its_store(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    server = Server(tmp_path, "--no-worker", "--workers", "1", HOME=str(home))
+    try:
+        server.wait_until_healthy()
+    finally:
+        server.stop()
+    file = home / ".local" / "share" / "memservice" / "memservice.db"
+    assert f"storage     sqlite   sqlite:///{file}   schema " in server.output
+    assert file.exists()
+    assert not (tmp_path / "memservice.db").exists()

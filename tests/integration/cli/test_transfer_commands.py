@@ -334,3 +334,80 @@ class TestARemoteThatFails:
         with httpx.Client(base_url=told.url) as client:
             with pytest.raises(RemoteFailed, match="has no workspace 'nowhere'"):
                 list(lines(Remote(client), "nowhere", now=Flaky.now))
+
+
+def test_all_workspaces_are_exported_to_a_folder(
+    memservice: Run, told: Server, tmp_path: Path
+) -> None:
+    ask(told.url, "POST", "/workspaces", {"id": "b" * 300})
+    done = memservice("export", "--all", "everything", **beside(told))
+    assert done.returncode == 0, done.stderr
+    assert "2 workspaces" in done.stderr
+    folder = tmp_path / "everything"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (
+        "is not an empty folder"
+        in memservice("export", "--all", "everything", **beside(told)).stderr
+    )
+    stored = memservice("import", "everything")
+    assert stored.returncode == 0, stored.stderr
+    assert "24 messages" in stored.stdout
+    assert memservice("import", "everything").stdout.count("nothing new") == 2
+    with app_on(tmp_path) as ask_copy:
+        assert seen(ask_copy) == seen(partial(ask, told.url))
+        listed = ask_copy("POST", "/workspaces/list", {})["items"]
+    assert [item["id"] for item in listed] == ["acme", "b" * 300]
+
+
+def test_a_damaged_folder_is_refused_before_anything_is_stored(
+    memservice: Run, told: Server, tmp_path: Path
+) -> None:
+    assert memservice("export", "--all", "everything", **beside(told)).returncode == 0
+    folder = tmp_path / "everything"
+    last = max(folder.glob("*.gz"))
+    whole = last.read_bytes()
+    last.write_bytes(whole[:-20])
+    done = memservice("import", "everything")
+    assert done.returncode == 1
+    assert f"{last.name}" in done.stderr
+    assert "nothing was stored" in done.stderr
+    assert not (tmp_path / "memservice.db").exists()
+    last.unlink()
+    assert f"lacks files: {last.name}" in memservice("import", "everything").stderr
+    last.write_bytes(whole)
+    (folder / "workspaces.json").unlink()
+    assert "has no workspaces.json" in memservice("import", "everything").stderr
+    assert "not a folder of several" in memservice("import", "--as", "x", "everything").stderr
+    for wrong in (("export", "x.jsonl"), ("export", "--all", "-w", "acme", "x")):
+        assert "Name a workspace with --workspace, or export --all" in memservice(*wrong).stderr
+
+
+def test_a_copy_tells_what_stays_behind_and_moves_keys(memservice: Run, tmp_path: Path) -> None:
+    secret = f'[auth]\nuse_auth = true\njwt_secret = "{SECRET}"\n'
+    for name in "ab":
+        (tmp_path / f"{name}.toml").write_text(
+            f'{secret}[db]\nconnection_uri = "sqlite:///{tmp_path}/{name}.db"\n', encoding="utf-8"
+        )
+    source, target = ("--config", "a.toml"), ("--config", "b.toml")
+    token = memservice(*source, "keys", "create", "--admin", "--label", "moved").stdout.strip()
+    copy = ("copy", "--from", "a.toml", "--to", "b.toml")
+    done = memservice(*copy)
+    assert done.returncode == 0, done.stderr
+    assert "not included: 1 admin keys (--with-secrets includes them)" in done.stderr
+    assert "moved" not in memservice(*target, "keys", "list").stdout
+    done = memservice(*copy, "--with-secrets")
+    assert "keys of no workspace: stored 1" in done.stdout
+    assert "admin keys" not in done.stderr
+    assert "nothing new" in memservice(*copy, "--with-secrets").stdout
+    assert "moved" in memservice(*target, "keys", "list").stdout
+    app = create_app(load_settings(tmp_path / "b.toml", {}, tmp_path))
+    try:
+        listed = app.test_client().post(
+            "/v3/workspaces/list", json={}, headers={"Authorization": f"Bearer {token}"}
+        )
+        assert listed.status_code == 200
+    finally:
+        app.extensions["memservice"].close()
+    (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
+    done = memservice(*copy, "--with-secrets")
+    assert "work only with the AUTH_JWT_SECRET that signed them" in done.stderr

@@ -4,13 +4,18 @@ done twice, and the order is kept."""
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from collections.abc import Callable
 
 import pytest
 from redis import Redis
+from rq import Worker as RqWorker
 
+import memservice
 from memservice.worker.rq_queues import QUEUES, JobQueues
+from memservice_sql.schema_version import HEAD
+from memservice_sql.storage import VERSION_SECONDS
 from support.processes.gate import DERIVE
 from support.processes.processes import below, eventually, running, send, stand_still
 from support.redis_server import RedisServer
@@ -38,6 +43,12 @@ def test_work_is_done_in_order_and_leaves_nothing_in_redis(
     running_worker = delivery.worker("--num-workers", "2")
     delivery.say("s", CHOIR)
     delivery.derived(BEES, BOAT, CHOIR)
+    own = [w for w in RqWorker.all(connection=connection) if namespace in " ".join(w.queue_names())]
+    hosts_and_pids = sorted(w.name.rpartition(".")[0] for w in own)
+    assert hosts_and_pids == sorted(
+        f"{socket.gethostname()}.{pid}" for pid in below(running_worker.pid)
+    )
+    assert f"memservice {memservice.__version__}: 2 RQ worker(s) on ingest" in delivery.log(1)
     assert [queue.count for queue in queues.named(QUEUES)] == [0] * 5
     for queue in queues.named(QUEUES):
         registries = (
@@ -230,3 +241,28 @@ def test_a_foreign_job_is_refused(deliver: Deliver, queues: JobQueues, namespace
     eventually(lambda: ingest.count == 0)
     assert not trace.exists()
     assert "refused a job" in delivery.log()
+
+
+def test_a_worker_stops_when_a_newer_release_has_migrated_the_store(deliver: Deliver) -> None:
+    delivery = deliver()
+    delivery.gates.close(DERIVE)
+    worker = delivery.worker()
+    delivery.say("s", BEES)
+    delivery.at_gate(DERIVE)
+    delivery.set_version("9999")
+    changed_at = time.monotonic()
+    eventually(
+        lambda: time.monotonic() - changed_at > VERSION_SECONDS, what="the version is checked again"
+    )
+    delivery.gates.open(DERIVE)
+    eventually(
+        lambda: "stops working: The database" in delivery.log(), what="it says that it stops"
+    )
+    assert delivery.texts() == []
+    assert delivery.rows("SELECT attempts, last_error FROM tasks") == [(0, None)]
+    delivery.set_version(HEAD)
+    delivery.derived(BEES)
+    assert delivery.log().count("stops working") == 1
+    assert "Traceback" not in delivery.log()
+    worker.terminate()
+    assert worker.wait(30) == 0

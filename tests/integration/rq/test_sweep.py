@@ -10,6 +10,9 @@ from typing import TypeVar
 
 import pytest
 from redis import RedisError
+from rq import SimpleWorker
+from rq.job import Job
+from rq.serializers import JSONSerializer
 
 from memservice.compose import open_runtime
 from memservice.plugins import load_plugins
@@ -109,6 +112,32 @@ def test_an_idle_sweep_writes_nothing(
     monkeypatch.setattr(pipeline.rt.storage, "write", counted)
     assert sweep.sweep(pipeline.rt, queues) == 0
     assert writes == []
+
+
+def test_failures_of_another_worker_are_removed_and_their_work_is_done(
+    pipeline: Pipeline, queues: JobQueues, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`rq worker` cannot do this work: its jobs end in RQ's list of failed ones, for a year."""
+    pipeline.say("s", ("alice", "I like tea."), ("bob", "I sing."))
+    units = pipeline.ready()
+    assert sweep.sweep(pipeline.rt, queues) == 2
+    (queue,) = queues.named(["ingest"])
+    stock = SimpleWorker([queue.name], connection=queues.connection, serializer=JSONSerializer)
+    stock.work(burst=True, logging_level="CRITICAL")
+    assert queue.failed_job_registry.count == 2
+    assert waiting(queues) == []
+    ids = queue.failed_job_registry.get_job_ids()
+    stale = queue.started_job_registry
+    queues.connection.zadd(stale.key, {"gone:1": 1})
+    assert sweep.sweep(pipeline.rt, queues) == 2
+    assert waiting(queues) == units
+    assert queue.failed_job_registry.get_job_ids() == []
+    assert queues.connection.zcard(stale.key) == 0
+    for id in ids:
+        is_new = queues.connection.hget(Job.key_for(id), "status") in (b"queued", None)
+        assert is_new, "no failed job is left"
+    assert "removed 2 job(s) that another program took" in caplog.text
+    assert queues.clear_failures() == 0
 
 
 def test_an_unreachable_redis_leaves_no_leader_lease(pipeline: Pipeline, namespace: str) -> None:

@@ -68,7 +68,7 @@ class AuthClient:
 
     def __post_init__(self) -> None:
         self.app = create_app(runtime=self.runtime)
-        self.client = self.app.test_client()
+        self.client = self.app.test_client(use_cookies=False)
         self.admin = signed({"t": "", "ad": True})
 
     @classmethod

@@ -62,7 +62,7 @@ def main() -> None:
     preload()
     run = wait_for_run(control)
     if run is not None:
-        become_command(run)
+        run_and_exit(lambda: become_command(run))
 
 
 def preload() -> None:
@@ -308,7 +308,8 @@ def run_pytest(arguments: Sequence[str]) -> int:
 
 
 def run_and_exit(function: Callable[[], object]) -> NoReturn:
-    """End this process after the function: nothing of the supervisor's may run in its child."""
+    """End this process after the function: nothing of the supervisor's may run in its child. To
+    free every object, as an interpreter does at its end, would copy all memory of the fork."""
     status: object = 0
     try:
         function()

@@ -77,6 +77,12 @@ class Delivery:
         ) as connection:
             return connection.execute(sql, values).fetchall()
 
+    def set_version(self, version: str) -> None:
+        """Write the schema version of the store, as a migration does."""
+        path = self.folder / "d.db"
+        with closing(sqlite3.connect(path, timeout=30)) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = ?", [version])
+
     def texts(self) -> list[tuple[str, int]]:
         """Content and times derived of every live conclusion, in the order in which they were
         stored."""

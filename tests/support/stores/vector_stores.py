@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 from redis import Redis
 
@@ -24,6 +25,41 @@ class _Opened:
     @hookimpl
     def memservice_vector_indexes(self) -> Iterable[VectorIndexProvider]:
         yield VectorIndexProvider(name="redis-stand-in", open=lambda settings, context: self._index)
+
+
+class _Offered:
+    """Offers an index of Qdrant's local mode, which keeps its files in a folder."""
+
+    name = "qdrant-local"
+
+    def __init__(self, folder: Path) -> None:
+        from qdrant_client import QdrantClient  # slow to import
+
+        from memservice_qdrant.vectors import IN_PROCESS, QdrantVectorIndex
+
+        self.client = QdrantClient(path=str(folder))
+        self._index = QdrantVectorIndex(self.client, IN_PROCESS)
+
+    @hookimpl
+    def memservice_vector_indexes(self) -> Iterable[VectorIndexProvider]:
+        yield VectorIndexProvider(name=self.name, open=lambda settings, context: self._index)
+
+
+@contextmanager
+def local_qdrant(folder: Path) -> Iterator[tuple[dict[str, str], Sequence[object]]]:
+    """The settings and plugins of an empty index of Qdrant in this folder."""
+    offered = _Offered(folder)
+    with closing(offered.client):
+        yield {"VECTOR_STORE_TYPE": offered.name}, (offered,)
+
+
+@contextmanager
+def opened_index() -> Iterator[tuple[dict[str, str], Sequence[object], Redis]]:
+    """The settings and plugins of an empty index in the stand-in for a Redis with vector sets, and
+    its client."""
+    with closing(redis_vectors.client_of("stand-in")) as client:
+        offered = _Opened(client, redis_vectors.namespace())
+        yield {"VECTOR_STORE_TYPE": "redis-stand-in"}, (offered,), client
 
 
 @contextmanager

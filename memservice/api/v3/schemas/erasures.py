@@ -26,6 +26,11 @@ class Erasure(BaseSchema):
     state = String(
         required=True, metadata={"description": "`accepted`, `erasing`, `done` or `failed`"}
     )
+    reason = String(
+        allow_none=True,
+        required=True,
+        metadata={"description": "Why it failed; null in other states"},
+    )
     counts = JsonObject(
         required=True,
         metadata={"description": "Number of erased rows by table; empty until it is done"},

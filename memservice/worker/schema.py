@@ -1,10 +1,12 @@
-"""Waiting for the schema: processes that never migrate wait until another one has."""
+"""Waiting for the schema: processes that never migrate wait until another one has. So does a worker
+while the schema is that of a newer release."""
 
 from __future__ import annotations
 
 import logging
 import threading
 
+import memservice
 from memservice.domain.errors import SchemaVersionError, Unavailable
 from memservice.runtime import Runtime
 from memservice.services import store_compatibility
@@ -33,3 +35,15 @@ def wait_for_schema(runtime: Runtime, stop: threading.Event) -> bool:
             waited += pause
             pause = min(pause * 2, MAX_PAUSE)
     return False
+
+
+def wait_for_own_schema(runtime: Runtime, error: SchemaVersionError, stop: threading.Event) -> None:
+    """Another release has migrated the store: log that this process stops working, and wait until
+    the store has this release's schema again. Nothing is written meanwhile."""
+    log.error(
+        "this worker of release %s stops working: %s Work goes on in workers of that release",
+        memservice.__version__,
+        error,
+    )
+    if wait_for_schema(runtime, stop):
+        log.warning("this worker works again: the store has the schema of its release")

@@ -1,0 +1,102 @@
+"""What `memservice plugins new` writes, for every kind: installed side by side in one environment,
+listed, and put to its own tests."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from memservice.cli.plugins_new import KINDS, write
+from support.clients.environments import pip
+from support.docs.plugin_pages import PAGES
+from support.processes.command import environment
+
+SECONDS = 600
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("new-plugins"),
+    pytest.mark.timeout(SECONDS),
+]
+
+
+def run(*command: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Has a package of each kind, and an environment `installed` with all of them, which otherwise
+    has what this one has."""
+    folder = tmp_path_factory.mktemp("new-plugins")
+    sources = folder / "sources"
+    for kind, name in PAGES.values():
+        write(kind, name, sources / kind)
+    made = folder / "installed"
+    assert run(sys.executable, "-m", "venv", "--without-pip", str(made), cwd=folder).returncode == 0
+    (site,) = made.glob("lib/python3*/site-packages")
+    shared = [path for path in sys.path if path.endswith("site-packages")]
+    lines = [f"import site; site.addsitedir({path!r})" for path in shared]
+    (site / "shared.pth").write_text("\n".join(lines), encoding="utf-8")
+    alone = ("--quiet", "--no-compile", "--no-deps", "--no-build-isolation", "--no-index")
+    packages = [str(sources / kind) for kind in KINDS]
+    done = run(*pip(made / "bin" / "python"), "install", *alone, *packages, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_kind_is_installed_and_listed(folder: Path) -> None:
+    python = str(folder / "installed" / "bin" / "python")
+    done = run(python, "-m", "memservice", "plugins", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = set(re.findall(r" (memservice-\w+) 0\.1\.0", done.stdout))
+    assert listed == {f"memservice-{name}" for _, name in PAGES.values()}
+
+
+def test_every_kind_passes_its_own_tests(folder: Path) -> None:
+    sources = folder / "sources"
+    done = run(
+        str(folder / "installed" / "bin" / "python"),
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "2"),
+        *("-c", str(sources / "hooks" / "pyproject.toml"), "--rootdir", str(sources)),
+        *(str(sources / kind / "tests") for kind in KINDS),
+        cwd=sources,
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+        PYTHONDONTWRITEBYTECODE="1",
+    )
+    summary = re.search(r"^(\d+) passed, (\d+) skipped", done.stdout, re.M)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+    assert summary is not None, done.stdout[-3000:]
+    assert int(summary[1]) > 400
+
+
+def test_what_is_written_has_no_faults_that_ruff_finds(folder: Path) -> None:
+    done = run(
+        sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "sources", cwd=folder
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_workflow_and_the_licence_are_written(folder: Path, root: Path, kind: str) -> None:
+    source = folder / "sources" / kind
+    workflow = yaml.safe_load(
+        (source / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    )
+    steps = [step.get("run") for step in workflow["jobs"]["test"]["steps"]]
+    assert steps[-2:] == ["pip install '.[test]'", "pytest"]
+    assert (source / "LICENSE").read_bytes() == (root / "LICENSE").read_bytes()
