@@ -1,10 +1,12 @@
 """gunicorn's configuration under `memservice serve`. Variable options are on its command line."""
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import gunicorn.http.message
 import gunicorn.util
+from gunicorn.errors import HaltServer
 
 from memservice.serving import clients
 
@@ -37,6 +39,24 @@ def on_starting(server: Any) -> None:
 
     tokens.count("")
     gc.freeze()
+    server.reap_workers = halting_once(server.reap_workers)
+
+
+def halting_once(reap_workers: Callable[[], None]) -> Callable[[], None]:
+    """gunicorn's own function, without its fault: if two processes cannot start, it raises
+    `HaltServer` a second time while it stops for the first, and ends with a traceback."""
+    is_halting = False
+
+    def reap() -> None:
+        nonlocal is_halting
+        try:
+            reap_workers()
+        except HaltServer:
+            if not is_halting:
+                is_halting = True
+                raise
+
+    return reap
 
 
 def worker_exit(server: Any, worker: Any) -> None:

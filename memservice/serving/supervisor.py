@@ -22,6 +22,7 @@ from types import FrameType
 
 from memservice.domain.errors import ConfigurationError
 from memservice.serving.children import RestartPause
+from memservice.serving.start_pipe import StartPipe
 
 log = logging.getLogger("memservice.supervisor")
 
@@ -70,17 +71,20 @@ class Supervisor:
         self._stop = threading.Event()
         self._server: subprocess.Popen[bytes] | None = None
         self._worker: subprocess.Popen[bytes] | None = None
+        self._start_pipe = StartPipe()
         self._pause = RestartPause()
         self._started = 0.0
         self._due = 0.0
 
     def start(self) -> None:
-        """Start the server. Its processes load while the caller still looks after the schema, and
-        wait for it."""
+        """Start the server. Its processes load while the caller opens and migrates the store, and
+        wait until `run` is called."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told_to_stop)
         self._server = self._spawn(
-            self._server_command(), self._plan.server_environment, (self._listener.fileno(),)
+            self._server_command(),
+            {**self._plan.server_environment, **self._start_pipe.environment()},
+            (self._listener.fileno(), self._start_pipe.read_end),
         )
 
     def abort(self) -> None:
@@ -92,6 +96,7 @@ class Supervisor:
                 # with its children: a session of its own was made for it
                 os.killpg(self._server.pid, signal.SIGKILL)
             self._server.wait()
+        self._start_pipe.close()
 
     def run(self) -> int:
         """Run until told to stop, or until the server dies; returns the exit status."""
@@ -99,6 +104,7 @@ class Supervisor:
             self.start()
         server = self._server
         assert server is not None
+        self._start_pipe.close()
         status = 0
         while not self._stop.is_set():
             if server.poll() is not None:

@@ -11,6 +11,7 @@ from gunicorn.http.errors import ParseException
 from memservice.api.routing import EXTENSION
 from memservice.app import create_app
 from memservice.domain.errors import MemserviceError
+from memservice.serving import start_pipe
 from memservice.serving.logs import set_up_logging
 from memservice.settings import load_settings
 from memservice.worker.schema import wait_for_schema
@@ -35,6 +36,7 @@ class _Body:
 
 
 def _load() -> Flask:
+    start_pipe.wait()
     settings = load_settings()
     set_up_logging(settings)
     flask_app = create_app(settings)

@@ -94,3 +94,23 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+def test_plain_gunicorn_ends_without_a_traceback_if_no_process_can_start(
+    root: Path, tmp_path: Path
+) -> None:
+    """Processes fail at the same time: one more while gunicorn stops because of the first."""
+    command = [
+        *(sys.executable, "-m", "gunicorn", "--config"),
+        str(root / "config" / "memservice_deployment" / "gunicorn.conf.py"),
+        "memservice.serving.wsgi:app",
+    ]
+    settings = environment(
+        PORT="0", WORKERS="4", DB_CONNECTION_URI=f"sqlite:///{tmp_path}/absent/m.db"
+    )
+    done = subprocess.run(
+        command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 4, done.stderr
+    assert "mkdir -p" in done.stderr
+    assert "Traceback" not in done.stderr, done.stderr

@@ -149,6 +149,16 @@ def test_a_mistake_in_the_settings_is_reported_in_one_sentence(
     assert said in refused(tmp_path, "--port", "0", **settings)
 
 
+def test_a_store_that_cannot_be_opened_is_reported_once(tmp_path: Path) -> None:
+    errors = refused(
+        tmp_path,
+        *("--port", "0", "--workers", "4"),
+        DB_CONNECTION_URI="sqlite:////no/such/folder/m.db",
+    )
+    assert errors.count("does not exist") == 1
+    assert len(errors.strip().splitlines()) == 1
+
+
 OPEN, LOOPBACK = (
     ["0.0.0.0", "example.org", "::", "192.168.1.7"],
     ["127.0.0.1", "127.0.0.2", "::1", "localhost"],
