@@ -146,5 +146,5 @@ def _report_metrics(runtime: Runtime, role: Role, metrics: Metrics, closing: Exi
 
     metrics.collector = InstallationMetrics(runtime, metrics)
     if role == "worker":
-        place = runtime.settings.metrics
-        closing.callback(MetricsEndpoint(place.host, place.port, metrics.exposition).close)
+        address = runtime.settings.metrics
+        closing.callback(MetricsEndpoint(address.host, address.port, metrics.exposition).close)

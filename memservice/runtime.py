@@ -131,11 +131,11 @@ class Runtime:
         name = self.settings.vector_store.type
         if not name:
             if self.storage.vectors is None:
-                known = ", ".join(self.plugins.names("vector index"))
+                names = ", ".join(self.plugins.names("vector index"))
                 raise ConfigurationError(
                     f"The storage {self.storage.name!r} keeps no vectors itself: set "
                     "VECTOR_STORE_TYPE to one of "
-                    f"{known or 'the vector indexes that a plugin offers (none is installed)'}."
+                    f"{names or 'the vector indexes that a plugin offers (none is installed)'}."
                 )
             return self.storage.vectors
         provider = self.plugins.vector_index(name)
@@ -174,7 +174,7 @@ class Runtime:
         with self._lock:
             if space_embedder not in self._embedders:
                 self._embedders[space_embedder] = embedder = self._other_embedder(space_embedder)
-                kept = (
+                effect = (
                     "which cannot be opened here: they are answered from text"
                     if embedder is None
                     else "which they stay with"
@@ -182,12 +182,12 @@ class Runtime:
                 log.warning(
                     "some vectors are by the embedder %s, %s; configured is %s",
                     space_embedder,
-                    kept,
+                    effect,
                     self.embedder.id,
                 )
             return self._embedders[space_embedder]
 
-    def _other_embedder(self, wanted: str) -> Embedder | None:
+    def _other_embedder(self, embedder_id: str) -> Embedder | None:
         """An embedder of that id among all that are offered, those first that need neither a place
         nor a key."""
         offered = self.plugins.providers_of(EmbedderProvider)
@@ -204,7 +204,7 @@ class Runtime:
                     "the embedder %s could not be opened: %s", provider.name, type(error).__name__
                 )
                 continue
-            if opened.id == wanted:
+            if opened.id == embedder_id:
                 return opened
         return None
 

@@ -57,7 +57,7 @@ def contents(program: str, file: Path) -> Contents:
         listed = programs.run([program, "--list", str(file)])
     except programs.ProgramFailed as error:
         raise Damaged(f"{file} is damaged, or of a newer PostgreSQL: {error}") from error
-    kept, schemas = list[str](), set[str]()
+    entries, schemas = list[str](), set[str]()
     tables = set[str]()
     for line in listed.splitlines():
         entry = _ENTRY.match(line)
@@ -66,10 +66,10 @@ def contents(program: str, file: Path) -> Contents:
         if entry["kind"] == "TABLE":
             tables.add(entry["name"])
             schemas.add(entry["schema"])
-        kept.append(line)
+        entries.append(line)
     if VERSIONS not in tables or len(schemas) != 1:
         raise ConfigurationError(f"{file} is not a backup of memservice: it has no schema version")
-    return Contents(schemas.pop(), "vectors" in tables, "\n".join(kept) + "\n")
+    return Contents(schemas.pop(), "vectors" in tables, "\n".join(entries) + "\n")
 
 
 def _is_ours(entry: re.Match[str]) -> bool:
@@ -102,9 +102,9 @@ def rows(program: str, file: Path) -> Iterator[tuple[str, bytes | None]]:
 
 
 @contextmanager
-def list_file(found: Contents) -> Iterator[str]:
+def list_file(archive: Contents) -> Iterator[str]:
     """The entries as a file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
-        file.write(found.entries)
+        file.write(archive.entries)
         file.flush()
         yield file.name

@@ -66,10 +66,10 @@ class PostgresBackups:
     def restore(self, file: Path, progress: Progress, *, replace: bool) -> BackupReport:
         archives.require(file)
         program = programs.require("pg_restore")
-        found = archives.contents(program, file)
-        if found.schema != self._config.schema:
+        archive = archives.contents(program, file)
+        if archive.schema != self._config.schema:
             raise ConfigurationError(
-                f"{file} is a backup of the schema {found.schema}, but DB_OPTIONS names "
+                f"{file} is a backup of the schema {archive.schema}, but DB_OPTIONS names "
                 f"{self._config.schema}: set `schema` there"
             )
         version, counts = _examined(program, file)
@@ -81,10 +81,10 @@ class PostgresBackups:
                     "DB_CONNECTION_URI, or replace it with --force"
                 )
             self._require_unused(driver)
-            if found.has_vectors:
+            if archive.has_vectors:
                 vector_schema.ensure_extension(driver, self._config.name)
             with self._aside(driver):
-                self._fill(program, file, found, counts, progress)
+                self._fill(program, file, archive, counts, progress)
                 restored = self._counts(driver, self._tables(driver) & TABLES)
                 _require_same(restored, counts, file)
             for name in sorted(restored):
@@ -113,12 +113,12 @@ class PostgresBackups:
         self,
         program: str,
         file: Path,
-        found: archives.Contents,
+        archive: archives.Contents,
         counts: Mapping[str, int],
         progress: Progress,
     ) -> None:
         with (
-            archives.list_file(found) as entries,
+            archives.list_file(archive) as entries,
             programs.connection(self._config.arguments) as (database, environment),
         ):
             command = [
@@ -247,20 +247,20 @@ def _examined(program: str, file: Path) -> tuple[str, dict[str, int]]:
 def _counted(
     program: str, part: Path, counts: Mapping[str, int], progress: Progress
 ) -> dict[str, int]:
-    found, done, total = Counter[str](dict.fromkeys(counts, 0)), 0, sum(counts.values())
+    rows, done, total = Counter[str](dict.fromkeys(counts, 0)), 0, sum(counts.values())
     for table, row in archives.rows(program, part):
         if row is not None:
-            found[table] += 1
+            rows[table] += 1
             done += 1
             if done % REPORTED_ROWS == 0:
                 progress("verifying", min(done, total), total)
     progress("verifying", total, total)
-    return dict(found)
+    return dict(rows)
 
 
-def _require_same(found: Mapping[str, int], wanted: Mapping[str, int], file: Path) -> None:
+def _require_same(actual: Mapping[str, int], expected: Mapping[str, int], file: Path) -> None:
     different = sorted(
-        name for name in {*found, *wanted} if found.get(name, 0) != wanted.get(name, 0)
+        name for name in {*actual, *expected} if actual.get(name, 0) != expected.get(name, 0)
     )
     if different:
         raise Damaged(

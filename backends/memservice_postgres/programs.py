@@ -32,14 +32,14 @@ def require(name: str, server_version: int | None = None) -> str:
     server, whose major version is `server_version`: it could not read that server."""
     path = shutil.which(name)
     if path is None:
-        wanted = "" if server_version is None else f"-{server_version}"
+        suffix = "" if server_version is None else f"-{server_version}"
         raise ConfigurationError(
             f"the program {name} is not on the PATH. Install the client programs of PostgreSQL (on "
-            f"Debian: apt install postgresql-client{wanted})"
+            f"Debian: apt install postgresql-client{suffix})"
         )
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"(\d+)", said)
-    version = int(found[1]) if found else 0
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"(\d+)", output)
+    version = int(match[1]) if match else 0
     if server_version is not None and version < server_version:
         raise ConfigurationError(
             f"{path} is of version {version}, but the server is of version {server_version}, which "
@@ -53,8 +53,8 @@ def require(name: str, server_version: int | None = None) -> str:
 def connection(arguments: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
     """The option `--dbname`, and the environment of a program that connects. The password is in a
     private file, because others can read command lines and environments."""
-    known = {name: value for name, value in arguments.items() if value is not None}
-    password = known.pop("password", None)
+    parameters = {name: value for name, value in arguments.items() if value is not None}
+    password = parameters.pop("password", None)
     environment = {**os.environ, "PGAPPNAME": "memservice backup", "LC_ALL": "C"}
     with tempfile.TemporaryDirectory() as folder:
         if password is not None:
@@ -63,7 +63,7 @@ def connection(arguments: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, st
             escaped = re.sub(r"([\\:])", r"\\\1", str(password))
             file.write_text(f"*:*:*:*:{escaped}\n", encoding="utf-8")
             environment["PGPASSFILE"] = str(file)
-        yield f"--dbname={make_conninfo(**known)}", environment
+        yield f"--dbname={make_conninfo(**parameters)}", environment
 
 
 @contextmanager
@@ -72,9 +72,13 @@ def running(
 ) -> Iterator[IO[bytes]]:
     """Run a program, whose output the caller reads to its end. Raises `ProgramFailed`. What it says
     on standard error is kept in a file, so that it never waits for a reader."""
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as messages:
         process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=messages,
         )
         try:
             assert process.stdout is not None
@@ -86,8 +90,8 @@ def running(
             if process.stdout is not None:
                 process.stdout.close()
         if status != 0:
-            said.seek(0)
-            text = said.read().decode(errors="replace").strip()
+            messages.seek(0)
+            text = messages.read().decode(errors="replace").strip()
             raise ProgramFailed(f"{Path(command[0]).name} failed: {text[-MAX_MESSAGE:]}")
 
 

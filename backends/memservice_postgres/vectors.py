@@ -188,8 +188,8 @@ class PostgresVectorIndex:
     def _exceeds(self, rows: int, driver: Driver, fits: str, arguments: dict[str, Any]) -> bool:
         """Whether more rows match."""
         sql = _FITTING.format(fits=fits).encode()
-        (found,) = driver.execute(sql, {**arguments, "limit": rows + 1}).fetchall()[0]
-        return bool(found > rows)
+        (count,) = driver.execute(sql, {**arguments, "limit": rows + 1}).fetchall()[0]
+        return bool(count > rows)
 
 
 def _by_index(

@@ -238,21 +238,21 @@ class SqlPeers(base.Peers):
             joined = t.peer_names.join(t.peers, t.peers.c.key == t.peer_names.c.peer_key)
             same_workspace = t.peer_names.c.workspace_key == slots.take(KEY)
             same_token = dialect.one_of(t.peer_names.c.token, slots)
-            found = (
+            query = (
                 sa.select(t.peer_names.c.token, *t.peers.c)
                 .select_from(joined)
                 .where(same_workspace, same_token, t.peers.c.kind != SCOPE)
             )
-            return found.order_by(t.peer_names.c.key)
+            return query.order_by(t.peer_names.c.key)
 
         rows = self.rows.run(
             ("named",), write, [workspace_key, dialect.list_value(tokens)]
         ).fetchall()
         peers = self.rows.mapping(Peer).records([row[1:] for row in rows])
-        found: dict[str, list[Peer]] = {}
+        peers_by_name: dict[str, list[Peer]] = {}
         for row, peer in zip(rows, peers, strict=True):
-            found.setdefault(row[0], []).append(peer)
-        return found
+            peers_by_name.setdefault(row[0], []).append(peer)
+        return peers_by_name
 
 
 class SqlSessions(base.Sessions):
@@ -429,11 +429,11 @@ class SqlMessages(base.Messages):
 
     def span(self, session_key: int, after: int, limit: int) -> base.Span:
         def write(slots: Slots) -> sa.Executable:
-            found = _after(slots, limit).subquery()
+            tail = _after(slots, limit).subquery()
             return sa.select(
                 sa.func.count(),
-                sa.func.coalesce(sa.func.max(found.c.seq), 0),
-                sa.func.coalesce(sa.func.sum(found.c.tokens), 0),
+                sa.func.coalesce(sa.func.max(tail.c.seq), 0),
+                sa.func.coalesce(sa.func.sum(tail.c.tokens), 0),
             )
 
         row = self.rows.run(
@@ -447,11 +447,11 @@ class SqlMessages(base.Messages):
 
         def move(slots: Slots) -> sa.Executable:
             seq_before, tokens_before = slots.take(KEY), slots.take(KEY)
-            found = _after(slots, limit).subquery()
+            tail = _after(slots, limit).subquery()
             numbered = sa.select(
-                found.c.key,
-                sa.func.row_number().over(order_by=found.c.seq).label("number"),
-                sa.func.sum(found.c.tokens).over(order_by=found.c.seq).label("sum"),
+                tail.c.key,
+                sa.func.row_number().over(order_by=tail.c.seq).label("number"),
+                sa.func.sum(tail.c.tokens).over(order_by=tail.c.seq).label("sum"),
             ).subquery()
             return (
                 sa.update(messages)

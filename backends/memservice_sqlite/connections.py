@@ -209,9 +209,9 @@ class Watch:
     def changed(self) -> bool:
         with self._lock:
             version = self._look()
-        seen = getattr(self._thread_state, "seen", version)
-        self._thread_state.seen = version
-        return bool(seen != version)
+        last_version = getattr(self._thread_state, "last_version", version)
+        self._thread_state.last_version = version
+        return bool(last_version != version)
 
     def close(self) -> None:
         with self._lock:

@@ -35,8 +35,8 @@ def shorten(driver: sqlite3.Connection) -> None:
     """Remove empty levels if there are many. In a transaction, and best after a statement that
     merged: then FTS5 has no copy of the record in memory. An old copy of this connection does no
     harm, but writes the empty levels again."""
-    found = driver.execute(_READ).fetchone()
-    record = None if found is None else shortened(found[0])
+    row = driver.execute(_READ).fetchone()
+    record = None if row is None else shortened(row[0])
     if record is not None:
         driver.execute(_WRITE, (record,))
 
@@ -50,14 +50,14 @@ def shortened(record: bytes) -> bytes | None:
     if len(levels) <= MAX_LEVELS:
         return None
     spare = len(levels) - KEPT_LEVELS
-    kept: list[Level] = []
+    remaining: list[Level] = []
     for level in reversed(levels):
         if spare and not level.blocks:
             spare -= 1
         else:
-            kept.append(level)
-    raw = b"".join(level.raw for level in reversed(kept))
-    return record[:_COOKIE] + _varint(len(kept)) + counts + raw
+            remaining.append(level)
+    raw = b"".join(level.raw for level in reversed(remaining))
+    return record[:_COOKIE] + _varint(len(remaining)) + counts + raw
 
 
 def _read(record: bytes) -> tuple[bytes, list[Level]]:

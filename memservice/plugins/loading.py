@@ -81,8 +81,8 @@ def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
     only = settings.plugins.only if settings is not None else None
     if only is None:
         return selected
-    known = {name for entry, _ in selected for name in (entry.name, entry.value)}
-    if unknown := [name for name in only if name not in known]:
+    selected_names = {name for entry, _ in selected for name in (entry.name, entry.value)}
+    if unknown := [name for name in only if name not in selected_names]:
         installed = ", ".join(sorted(entry.name for entry, _ in selected))
         raise ConfigurationError(
             f"MEMSERVICE_PLUGINS names {', '.join(unknown)}, but the plugins installed are "
@@ -164,7 +164,7 @@ def _declared(
 ) -> list[tuple[p.PluginSettings, str]]:
     """The settings that the hooks of each plugin declare, each with the plugin's registered name. A
     plugin whose declaration fails is not used."""
-    found = []
+    settings = []
     for name, origin in list(origins.items()):
         others = [manager.get_plugin(other) for other in origins if other != name]
         try:
@@ -181,8 +181,8 @@ def _declared(
             text = f"{SETTINGS_HOOK} failed: {described(error)}"
             failures.append(Failure(origin, text, may_change_writes=may_change_writes))
             continue
-        found += [(record, name) for record in declared]
-    return found
+        settings += [(record, name) for record in declared]
+    return settings
 
 
 def _trace_call(

@@ -218,17 +218,17 @@ class Plugins:
         """Raises `ConfigurationError` for settings of a plugin that is not there, or that it does
         not have or refuses; the message names those that there are."""
         problems = list(self._wrong_settings)
-        known = self.declared_settings() if self._options else {}
+        declared = self.declared_settings() if self._options else {}
         for name, table in self._options.items():
-            if name not in known:
-                hint = schemas.nearest(name, [name for name, parts in known.items() if parts])
+            if name not in declared:
+                hint = schemas.nearest(name, [name for name, parts in declared.items() if parts])
                 problems.append(f"[plugins.{name}]: no plugin offers anything of that name; {hint}")
                 continue
             problems += [
                 f"[plugins.{name}] {part}: there is no such setting; "
-                f"{schemas.nearest(part, known[name])}"
+                f"{schemas.nearest(part, declared[name])}"
                 for part in table
-                if part not in known[name]
+                if part not in declared[name]
             ]
         for provider in self._all_providers() if self._options else ():
             own = schemas.own_values(provider.settings, self._table(provider.name))
@@ -358,11 +358,11 @@ class Plugins:
                 raise ConfigurationError(
                     f"{kind.words} {name!r} cannot be used ({source}): {failure.reason}"
                 )
-        known = self.names(kind.words)
-        near = get_close_matches(name, known, n=2)
+        names = self.names(kind.words)
+        near = get_close_matches(name, names, n=2)
         message = (
             f"no plugin offers {_a(kind.words)} called {name!r} ({kind.setting}); known: "
-            f"{', '.join(known) or 'none'}"
+            f"{', '.join(names) or 'none'}"
         )
         if near:
             message += f"; did you mean {' or '.join(near)}?"

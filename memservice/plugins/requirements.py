@@ -31,31 +31,31 @@ def problems(
     required = switches.required if switches else ()
     optional = switches.optional if switches else ()
     failed = list(failures)
-    found = []
+    missing = []
     for name in required:
         reasons = [failure for failure in failed if name in _names(failure.origin)]
         if reasons:
-            found.append(
+            missing.append(
                 f"PLUGINS_REQUIRED names {name}, which cannot be used "
                 f"({reasons[0].origin.distribution}): {reasons[0].reason}"
             )
         elif not any(name in _names(origin) for origin in loaded):
-            found.append(_absent(name, switches, loaded))
-    found += [
+            missing.append(_absent(name, switches, loaded))
+    missing += [
         f"the plugin {failure.origin.name} of {failure.origin.distribution} can change or reject "
         f"what is stored, but failed to load: {failure.reason}. Repair or uninstall it; "
         f"PLUGINS_OPTIONAL={failure.origin.name} starts without it"
         for failure in failed
         if failure.may_change_writes and not _names(failure.origin) & {*required, *optional}
     ]
-    return found
+    return missing
 
 
 def _absent(name: str, switches: PluginSwitches | None, loaded: Collection[Origin]) -> str:
     if switches is not None and switches.only is not None:
         return f"PLUGINS_REQUIRED names {name}, which MEMSERVICE_PLUGINS leaves out"
-    known = [origin.name for origin in loaded]
-    return f"PLUGINS_REQUIRED names {name}, which is not installed; {nearest(name, known)}"
+    names = [origin.name for origin in loaded]
+    return f"PLUGINS_REQUIRED names {name}, which is not installed; {nearest(name, names)}"
 
 
 def _names(origin: Origin) -> set[str]:

@@ -175,10 +175,10 @@ def load_of_provider(
     from marshmallow import ValidationError
 
     own = own_values(provider.settings, table)
-    known = fields_of(provider.settings)
+    fields = fields_of(provider.settings)
     problems = [
-        f"{section}.options.{name}: there is no such setting; {nearest(name, known)}"
-        for name in options.keys() - known
+        f"{section}.options.{name}: there is no such setting; {nearest(name, fields)}"
+        for name in options.keys() - fields
     ]
     loaded: Any = {}
     try:
@@ -199,9 +199,9 @@ def load_of_provider(
     return loaded
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, candidates: Iterable[str]) -> str:
     """What to write instead of an unknown name."""
-    names = sorted(known)
+    names = sorted(candidates)
     near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}"
 
@@ -212,9 +212,9 @@ def variable(name: str, part: str) -> str:
 
 
 def _sentence(name: str, path: tuple[str, ...], text: str) -> str:
-    place = ".".join(("plugins", transport_key(name), *path))
+    setting = ".".join(("plugins", transport_key(name), *path))
     hint = f" (variable: {variable(name, path[0])})" if len(path) == 1 else ""
-    return f"{place}: {text}{hint}"
+    return f"{setting}: {text}{hint}"
 
 
 def _decoded(value: Any, field: Any) -> Any:

@@ -167,31 +167,31 @@ def load_settings(
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd
     file = _file(config, environ, cwd)
-    known = tree(Settings)
+    declared = tree(Settings)
     layers: list[Layer] = []
     if file is not None:
-        layers.append(sources.from_toml(file, known))
+        layers.append(sources.from_toml(file, declared))
     dotenv = cwd / ".env"
     if dotenv.is_file():
-        layers.append(sources.from_dotenv(dotenv, known))
+        layers.append(sources.from_dotenv(dotenv, declared))
     is_configured_here = any(layer.values for layer in layers) or file is not None
-    layers.append(sources.from_variables(environ, known, "environment", ours=False))
-    layers.append(sources.from_overrides(overrides or {}, known, "command line"))
+    layers.append(sources.from_variables(environ, declared, "environment", ours=False))
+    layers.append(sources.from_overrides(overrides or {}, declared, "command line"))
 
     problems = [problem for layer in layers for problem in layer.problems]
-    given = {leaf: value for layer in layers for leaf, value in layer.values.items()}
+    raw_values = {leaf: value for layer in layers for leaf, value in layer.values.items()}
     values: dict[tuple[str, ...], Any] = {}
-    for leaf, value in given.items():
+    for leaf, value in raw_values.items():
         try:
             values[leaf.path] = read(leaf, value.raw)
         except ValueError as error:
             problems.append(sources.refusal(leaf, value, str(error)))
-    origin = {leaf.name: _source(leaf, value) for leaf, value in given.items()}
+    origin = {leaf.name: _source(leaf, value) for leaf, value in raw_values.items()}
     problems.extend(
         _read_named_keys(values, origin, {**sources.dotenv_variables(dotenv), **environ})
     )
     data = None if is_configured_here else _choose_store(values, origin, environ, cwd)
-    Inheritance(known, values, origin, _is_plugin).apply()
+    Inheritance(declared, values, origin, _is_plugin).apply()
     _choose_embedder(values, origin)
     _collapse(values)
     settings: Settings = _build(Settings, (), values, Settings())
@@ -216,8 +216,8 @@ def load_settings(
 def _file(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
     named = config or environ.get("MEMSERVICE_CONFIG", "").strip() or None
     if named is None:
-        found = cwd / DEFAULT_FILE
-        return found if found.is_file() else None
+        default = cwd / DEFAULT_FILE
+        return default if default.is_file() else None
     path = cwd / Path(named).expanduser()
     if not path.is_file():
         by = "--config" if config else "MEMSERVICE_CONFIG"
@@ -225,9 +225,9 @@ def _file(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Path | 
     return path
 
 
-def _source(leaf: Leaf, given: Given) -> str:
-    plain = given.name == leaf.name or given.name.startswith("[")
-    return given.source if plain else f"{given.source}, as {given.name}"
+def _source(leaf: Leaf, raw_value: Given) -> str:
+    plain = raw_value.name == leaf.name or raw_value.name.startswith("[")
+    return raw_value.source if plain else f"{raw_value.source}, as {raw_value.name}"
 
 
 def _build(
@@ -240,7 +240,7 @@ def _build(
         here = (*path, part.name)
         if here in values:
             changed[part.name] = values[here]
-        elif any(given[: len(here)] == here for given in values):
+        elif any(configured[: len(here)] == here for configured in values):
             inner, _ = optional(hints(kind)[part.name])
             changed[part.name] = _build(inner, here, values, getattr(default, part.name, None))
     return replace(default, **changed) if default is not None else kind(**changed)
@@ -256,8 +256,8 @@ def _read_named_keys(
         key, name = (*path[:-1], "api_key"), values[path]
         if not name or values.get(key):
             continue
-        found = variables.get(name, "").strip()
-        if not found:
+        key_value = variables.get(name, "").strip()
+        if not key_value:
             # The key itself, written here by mistake, must not be shown.
             shown = name if _VARIABLE.fullmatch(name) else MASK
             yield (
@@ -265,7 +265,7 @@ def _read_named_keys(
                 "environment nor in .env"
             )
             continue
-        values[key] = found
+        values[key] = key_value
         origin[by_path[key].name] = f"the variable {name}"
 
 

@@ -41,11 +41,11 @@ def of_embedder(settings: Settings, name: str) -> dict[str, Any]:
     query any more."""
     section = settings.embedding
     config = section.model_config
-    place = connection(settings.llm, name, config.overrides)
+    own = connection(settings.llm, name, config.overrides)
     return {
         **config.as_mapping(),
-        **place,
-        "timeout": config.timeout or place["timeout"],
+        **own,
+        "timeout": config.timeout or own["timeout"],
         "vector_dimensions": section.vector_dimensions,
         "max_input_tokens": section.max_input_tokens,
         "max_tokens_per_request": section.max_tokens_per_request,

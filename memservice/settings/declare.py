@@ -63,12 +63,12 @@ def setting(
         secrecy = "public" if holds_no_text else "secret"
     meta = Meta(help, low, high, tuple(choices), secrecy, env, tuple(aliases), tuple(also))
     shown = secrecy == "public"
-    made: Any
+    entry: Any
     if isinstance(default, dict):
-        made = dataclasses.field(default_factory=default.copy, repr=shown, metadata={_META: meta})
+        entry = dataclasses.field(default_factory=default.copy, repr=shown, metadata={_META: meta})
     else:
-        made = dataclasses.field(default=default, repr=shown, metadata={_META: meta})
-    return made  # type: ignore[no-any-return]  # a dataclass reads the field object as the default of type T
+        entry = dataclasses.field(default=default, repr=shown, metadata={_META: meta})
+    return entry  # type: ignore[no-any-return]  # a dataclass reads the field object as the default of type T
 
 
 # fast path: see docs/decisions/fast-paths.md#settings-groups
@@ -96,15 +96,15 @@ class Group:
 def group(default: T) -> T:
     """A nested group of settings. `default` is an instance, or None for a group that exists only
     when one of its settings is given."""
-    made: Any = dataclasses.field(default_factory=lambda: default)
-    return made  # type: ignore[no-any-return]
+    entry: Any = dataclasses.field(default_factory=lambda: default)
+    return entry  # type: ignore[no-any-return]
 
 
 def section(default: T, prefix: str) -> T:
     """A section of `Settings`: its variables begin with `prefix`; its table in the TOML file has
     the attribute's name."""
-    made: Any = dataclasses.field(default_factory=lambda: default, metadata={_META: prefix})
-    return made  # type: ignore[no-any-return]
+    entry: Any = dataclasses.field(default_factory=lambda: default, metadata={_META: prefix})
+    return entry  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,13 +120,13 @@ class Leaf:
     meta: Meta
     aliases: tuple[str, ...]
     """Other variables that mean the same."""
-    place: tuple[str, ...] | None = None
+    toml_path: tuple[str, ...] | None = None
     """In the TOML file, where it differs from `path`."""
 
     @property
     def toml(self) -> str:
         """The place in the TOML file: `[db] pool_timeout`."""
-        *tables, key = self.place or self.path
+        *tables, key = self.toml_path or self.path
         return f"[{'.'.join(tables)}] {key}"
 
 
@@ -147,8 +147,8 @@ class Tree:
 def open_mapping() -> dict[str, Any]:
     """A mapping whose settings have free names (`settings.families`), declared with the group and
     not one by one."""
-    made: Any = dataclasses.field(default_factory=dict, repr=False, metadata={_META: None})
-    return made  # type: ignore[no-any-return]
+    entry: Any = dataclasses.field(default_factory=dict, repr=False, metadata={_META: None})
+    return entry  # type: ignore[no-any-return]
 
 
 def optional(hint: Any) -> tuple[Any, bool]:

@@ -71,7 +71,7 @@ class Family:
 def _leaf(family: Family, name: str, part: str) -> Leaf:
     """One object for each setting, whichever source names it."""
     meta = family.fields[part] if family.fields else Meta(family.help)
-    place = (family.table, name, part) if family.is_nested else (family.table, f"{name}_{part}")
+    toml_path = (family.table, name, part) if family.is_nested else (family.table, f"{name}_{part}")
     aliases = tuple(variable for variable, own in family.aliases.items() if own == (name, part))
     return Leaf(
         f"{family.prefix}{name.upper()}{family.separator}{part.upper()}",
@@ -80,7 +80,7 @@ def _leaf(family: Family, name: str, part: str) -> Leaf:
         None,
         meta,
         aliases,
-        place,
+        toml_path,
     )
 
 

@@ -163,13 +163,13 @@ def from_variables(variables: Mapping[str, str], tree: Tree, source: str, *, our
     layer = Layer(source)
     single = []
     for name, raw in variables.items():
-        known = name.upper() if "__" in name else name
+        canonical = name.upper() if "__" in name else name
         if not raw.strip():
             continue
-        if known in tree.groups:
-            _group(layer, tree, known, raw)
-        elif known in tree.by_variable or families.of_variable(known):
-            single.append((known, raw))
+        if canonical in tree.groups:
+            _group(layer, tree, canonical, raw)
+        elif canonical in tree.by_variable or families.of_variable(canonical):
+            single.append((canonical, raw))
         else:
             _unknown(layer, tree, name, ours=ours)
     grouped = set(layer.values)
@@ -198,7 +198,9 @@ def _group(layer: Layer, tree: Tree, name: str, raw: str) -> None:
 def _unknown(layer: Layer, tree: Tree, name: str, *, ours: bool) -> None:
     if name.startswith(OWN):
         if name not in SWITCHES and not name.startswith(FOR_TESTS):
-            own = [known for known in (*tree.by_variable, *SWITCHES) if known.startswith(OWN)]
+            own = [
+                variable for variable in (*tree.by_variable, *SWITCHES) if variable.startswith(OWN)
+            ]
             suggestion = (
                 did_you_mean(name, own) or f"; those that begin so are {', '.join(sorted(own))}"
             )
@@ -229,8 +231,8 @@ def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> 
     return layer
 
 
-def refusal(leaf: Leaf, given: Given, allowed: str) -> str:
+def refusal(leaf: Leaf, raw_value: Given, allowed: str) -> str:
     """The sentence that a wrong value is answered with."""
-    named = "" if given.name == leaf.name else f", as {given.name}"
-    shown = show(given.raw, leaf.meta.secrecy) if given.raw != "" else '""'
-    return f"{leaf.name} = {shown} ({given.source}{named}): must be {allowed}"
+    named = "" if raw_value.name == leaf.name else f", as {raw_value.name}"
+    shown = show(raw_value.raw, leaf.meta.secrecy) if raw_value.raw != "" else '""'
+    return f"{leaf.name} = {shown} ({raw_value.source}{named}): must be {allowed}"

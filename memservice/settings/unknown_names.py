@@ -55,31 +55,31 @@ def explain(name: str, tree: Tree, *, ours: bool) -> tuple[Kind, str] | None:
     """What a variable is that is no setting, and, for a mistyped one, the rest of the sentence
     about it. None: it is no concern of memservice. `ours`: it stands in a file that was written
     for memservice."""
-    given = name.upper() if ours else name
-    if is_without_effect(given):
+    canonical = name.upper() if ours else name
+    if is_without_effect(canonical):
         return ("without effect", "") if ours else None
     if name in OTHER_PROGRAMS:
         return "mistyped", f"; the setting is {OTHER_PROGRAMS[name]}"
-    if given != name and given in tree.by_variable:
-        return "mistyped", f"; write {given}"
-    if _SERVICE_LINK.fullmatch(given):
+    if canonical != name and canonical in tree.by_variable:
+        return "mistyped", f"; write {canonical}"
+    if _SERVICE_LINK.fullmatch(canonical):
         return None
-    if given.startswith(tree.prefixes):
-        known = [*tree.by_variable, *families.similar(given)]
-        near = did_you_mean(given, known, NEAR_PREFIXED)
+    if canonical.startswith(tree.prefixes):
+        names = [*tree.by_variable, *families.similar(canonical)]
+        near = did_you_mean(canonical, names, NEAR_PREFIXED)
         return ("mistyped", near) if near else ("unknown", "")
     plain = [
-        known
-        for known in tree.by_variable
-        if len(known) >= MIN_PLAIN and not known.startswith(tree.prefixes)
+        variable
+        for variable in tree.by_variable
+        if len(variable) >= MIN_PLAIN and not variable.startswith(tree.prefixes)
     ]
-    near = did_you_mean(given, plain, NEAR_PLAIN)
+    near = did_you_mean(canonical, plain, NEAR_PLAIN)
     return ("mistyped", near) if near else None
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.55) -> str:
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.55) -> str:
     """`; did you mean A or B?`, or nothing if no known name is near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(known), n=3, cutoff=cutoff)
+    near = get_close_matches(name, list(names), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(near)}?" if near else ""

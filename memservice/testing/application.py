@@ -33,8 +33,8 @@ class Application:
     def headers(self, workspace: str | None = None, peer: str | None = None) -> dict[str, str]:
         """The headers of a request with a new key: of an administrator, of a workspace, or of one
         of its peers. Only for an application with `auth`."""
-        wanted = api_keys.KeyRequest(workspace_id=workspace, peer_id=peer)
-        token = api_keys.mint(self.runtime, Principal(admin=True), wanted).token
+        request = api_keys.KeyRequest(workspace_id=workspace, peer_id=peer)
+        token = api_keys.mint(self.runtime, Principal(admin=True), request).token
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -46,11 +46,11 @@ def application(*, auth: bool = False, **variables: str) -> Iterator[Application
 
     Raises `ConfigurationError` for settings with which no server would start.
     """
-    given = {"DB_CONNECTION_URI": "memory://", "LOG_LEVEL": "warning", **variables}
+    environment = {"DB_CONNECTION_URI": "memory://", "LOG_LEVEL": "warning", **variables}
     if auth:
-        given |= {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SIGNING_SECRET}
+        environment |= {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": SIGNING_SECRET}
     with TemporaryDirectory(prefix="memservice-test-") as folder:
-        settings = load_settings(environ=given, cwd=Path(folder))
+        settings = load_settings(environ=environment, cwd=Path(folder))
         runtime = open_runtime(settings, "api")
         try:
             runtime.storage.migrate()

@@ -25,8 +25,8 @@ class Dialogue:
 
     def messages(self, between: Sequence[tuple[str, str]] = ()) -> list[Message]:
         """The conversation, with further messages (author, content) between its two."""
-        said = [("bob", self.other), *between, ("alice", self.own)]
-        return [_message(number, *item) for number, item in enumerate(said, 1)]
+        texts = [("bob", self.other), *between, ("alice", self.own)]
+        return [_message(number, *item) for number, item in enumerate(texts, 1)]
 
     def derived(self, messages: Sequence[Message]) -> Statement:
         """What the model returns."""

@@ -76,7 +76,7 @@ def say(key: int, author: str, content: str, new: bool = True) -> Utterance:
     return Utterance(key, f"uid-{key}", author, content, NOW + timedelta(minutes=key), new)
 
 
-def known(number: int, content: str, **values: Any) -> Known:
+def conclusion(number: int, content: str, **values: Any) -> Known:
     row = Known(
         f"uid-{number}",
         content,
@@ -252,13 +252,13 @@ class ReasonerContract:
     # Consolidating
 
     KNOWN = (
-        known(1, "I live in Hamburg."),
-        known(2, "My dog Rex is afraid of thunder."),
-        known(3, "I live in Hamburg."),
-        known(4, "I run 5 kilometres every morning."),
-        known(5, "I run 10 kilometres every Sunday."),
-        known(6, "I live in Lisbon now."),
-        known(7, "Rex is fond of carrots.", level="deductive", source_ids=("uid-2",)),
+        conclusion(1, "I live in Hamburg."),
+        conclusion(2, "My dog Rex is afraid of thunder."),
+        conclusion(3, "I live in Hamburg."),
+        conclusion(4, "I run 5 kilometres every morning."),
+        conclusion(5, "I run 10 kilometres every Sunday."),
+        conclusion(6, "I live in Lisbon now."),
+        conclusion(7, "Rex is fond of carrots.", level="deductive", source_ids=("uid-2",)),
     )
 
     def _consolidate(

@@ -307,8 +307,8 @@ class VectorIndexContract:
         rows = [row(n, level=level) for n, level in enumerate(HOSTILE, start=1)]
         self.upsert(engine, [*rows, row(1_000, level="explicit"), row(1_001)])
         for n, level in enumerate(HOSTILE, start=1):
-            found = keys(self.query(engine, index_filter=IndexFilter(levels=(level,))))
-            assert found == [n], level
+            hits = keys(self.query(engine, index_filter=IndexFilter(levels=(level,))))
+            assert hits == [n], level
 
     def test_long_names_of_any_script_are_distinguished(self, engine: Engine[VectorIndex]) -> None:
         """Names that differ in their last character, their case or the spelling of an accent are

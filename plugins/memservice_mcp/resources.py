@@ -56,10 +56,10 @@ def read(context: ToolContext, uri: str) -> types.ReadResourceResult:
     except Exception as error:
         raise MCPError(code=types.INVALID_PARAMS, message=text_of(error, "resource")) from error
     if content is None:
-        known = ", ".join(template.uri_template for template in TEMPLATES)
+        templates = ", ".join(template.uri_template for template in TEMPLATES)
         raise MCPError(
             code=types.INVALID_PARAMS,
-            message=f"There is no resource {uri[:300]!r}; resources are: {known}",
+            message=f"There is no resource {uri[:300]!r}; resources are: {templates}",
         )
     text = json.dumps(content, ensure_ascii=False)
     return types.ReadResourceResult(

@@ -37,10 +37,10 @@ def server_of(selection: str, context_of: Callable[[], ToolContext]) -> Server[A
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = tools.get(params.name)
         if tool is None:
-            known = ", ".join(sorted(tools))
+            names = ", ".join(sorted(tools))
             raise MCPError(
                 code=types.INVALID_PARAMS,
-                message=f"There is no tool {params.name!r}; there are: {known}",
+                message=f"There is no tool {params.name!r}; there are: {names}",
             )
         return tool.call(context_of(), params.arguments or {})
 

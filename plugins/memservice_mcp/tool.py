@@ -110,8 +110,8 @@ class Tool:
             name = ".".join(str(part) for part in problem["loc"])
             text = problem["msg"]
             if problem["type"] == "extra_forbidden":
-                known = ", ".join(self.arguments.model_fields) or "none"
-                text = f"there is no such argument; there are: {known}"
+                names = ", ".join(self.arguments.model_fields) or "none"
+                text = f"there is no such argument; there are: {names}"
             texts.append(f"{name}: {text}" if name else text)
         return "; ".join(texts)
 

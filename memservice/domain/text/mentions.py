@@ -32,7 +32,7 @@ class Mentions:
         self._pattern = re.compile("|".join(patterns), re.IGNORECASE)
 
     def are_in(self, text: str) -> bool:
-        return any(found[0] != MARK for found in self._pattern.finditer(text))
+        return any(match[0] != MARK for match in self._pattern.finditer(text))
 
     def replaced(self, text: str) -> str:
         """The text with `MARK` in place of each mention. A repetition changes nothing."""

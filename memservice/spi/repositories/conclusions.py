@@ -88,25 +88,25 @@ class Conclusions(Repository):
     def of_messages(self, workspace_key: int, keys: Sequence[int]) -> list[Conclusion]:
         """Conclusions in any state that have one of these messages among their sources, in key
         order."""
-        wanted = set(keys)
+        distinct = set(keys)
         return [
             row
             for row in (
-                self.rows.page(Conclusion, equals(workspace_key=workspace_key)) if wanted else ()
+                self.rows.page(Conclusion, equals(workspace_key=workspace_key)) if distinct else ()
             )
-            if not wanted.isdisjoint(row.message_keys)
+            if not distinct.isdisjoint(row.message_keys)
         ]
 
     def based_on(self, workspace_key: int, uids: Sequence[str]) -> list[Conclusion]:
         """Conclusions in any state that name one of these conclusions among their sources, in key
         order."""
-        wanted = set(uids)
+        distinct = set(uids)
         return [
             row
             for row in (
-                self.rows.page(Conclusion, equals(workspace_key=workspace_key)) if wanted else ()
+                self.rows.page(Conclusion, equals(workspace_key=workspace_key)) if distinct else ()
             )
-            if not wanted.isdisjoint(row.source_ids or ())
+            if not distinct.isdisjoint(row.source_ids or ())
         ]
 
     def reinforce(self, keys: Sequence[int], times: int = 1) -> None:

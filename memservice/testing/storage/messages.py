@@ -69,12 +69,12 @@ class MessagesChapter(Chapter):
         with storage.read() as tx:
             assert tx.messages.newest_key() == 0
             assert tx.messages.per_day(0, 10) == {}
-        said = storage.write(
+        messages = storage.write(
             lambda tx: tx.messages.append(
                 [dataset.message(seq, created_at=at) for seq, at in enumerate(times, 1)]
             )
         )
-        first, last = said[0].key, said[-1].key
+        first, last = messages[0].key, messages[-1].key
         with storage.read() as tx:
             assert tx.messages.newest_key() == last
             assert tx.messages.per_day(first - 1, last) == {
@@ -83,7 +83,7 @@ class MessagesChapter(Chapter):
                 "2024-05-18": 1,
                 "2023-04-13": 1,
             }
-            assert tx.messages.per_day(first, said[2].key) == {"2024-05-17": 2}
+            assert tx.messages.per_day(first, messages[2].key) == {"2024-05-17": 2}
             assert tx.messages.per_day(last, last + 10) == {}
 
     def test_messages_are_paged_by_position(self, storage: Storage, dataset: Dataset) -> None:
@@ -124,10 +124,10 @@ class MessagesChapter(Chapter):
         other = storage.write(lambda tx: populate(tx, "other"))
         elsewhere = converse(storage, other, 5)
         key = dataset.session.key
-        gone = (messages[2], messages[3], messages[7])
-        keys = tuple(message.key for message in gone)
+        removed = (messages[2], messages[3], messages[7])
+        keys = tuple(message.key for message in removed)
         storage.write(lambda tx: tx.rows.delete(Message, equals(key=keys)))
-        remaining = [message for message in messages if message not in gone]
+        remaining = [message for message in messages if message not in removed]
         with storage.read() as tx:
             assert tx.messages.span(key, 2, 4) == (4, 9, sum(m.tokens for m in remaining[2:6]))
             assert tx.messages.span(key, 12, 4) == (0, 0, 0)
@@ -207,9 +207,9 @@ class MessagesChapter(Chapter):
                 tx.messages.positions([messages[1].key], times=False),
                 tx.messages.around([(dataset.session.key, 2)], 0, times=False),
             ):
-                (found,) = quick
-                assert found.created_at in (None, messages[1].created_at)
-                assert found[:-1] == position(messages[1])[:-1]
+                (location,) = quick
+                assert location.created_at in (None, messages[1].created_at)
+                assert location[:-1] == position(messages[1])[:-1]
 
     def test_positions_around_messages(self, storage: Storage, dataset: Dataset) -> None:
         """Each once, even if it is near several positions, and never of another session."""

@@ -212,9 +212,9 @@ class TransactionsChapter(Chapter):
 
         def write(tx: Transaction) -> None:
             tx.facts.set("b", "")
-            elsewhere(seen)
+            elsewhere(read_elsewhere)
 
-        def seen() -> None:
+        def read_elsewhere() -> None:
             with storage.read_committed() as tx:
                 assert [fact.name for fact in tx.rows.page(r.Fact)] == ["a"]
 

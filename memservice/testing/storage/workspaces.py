@@ -64,16 +64,16 @@ class WorkspacesChapter(Chapter):
         other = storage.write(lambda tx: populate(tx, "other"))
         empty = storage.write(lambda tx: tx.workspaces.save(new_workspace("empty", 1)))
         times = {}
-        for place, hours in ((dataset, (1, 9, 4)), (other, (2,))):
-            said = storage.write(
-                lambda tx, place=place, hours=hours: tx.messages.append(  # type: ignore[misc]
+        for owner, hours in ((dataset, (1, 9, 4)), (other, (2,))):
+            messages = storage.write(
+                lambda tx, owner=owner, hours=hours: tx.messages.append(  # type: ignore[misc]
                     [
-                        place.message(seq, created_at=NOW + timedelta(hours=hour))
+                        owner.message(seq, created_at=NOW + timedelta(hours=hour))
                         for seq, hour in enumerate(hours, 1)
                     ]
                 )
             )
-            times[place.workspace.key] = said[-1].created_at
+            times[owner.workspace.key] = messages[-1].created_at
         with storage.read() as tx:
             keys = [*times, empty.key, 10**9]
             assert tx.workspaces.last_messages(keys) == times

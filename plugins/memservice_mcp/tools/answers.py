@@ -93,7 +93,7 @@ def about(context: ToolContext, arguments: AboutArguments) -> AboutResult:
 
 
 def _about(context: ToolContext, peer: str, as_of: str | None) -> AboutResult:
-    known = contexts.of_peer(
+    peer_context = contexts.of_peer(
         context.rt,
         context.principal,
         context.workspace,
@@ -102,8 +102,8 @@ def _about(context: ToolContext, peer: str, as_of: str | None) -> AboutResult:
     )
     return AboutResult(
         peer=peer,
-        card=known.card or [],
-        representation=shortened(known.representation, MAX_TEXT),
+        card=peer_context.card or [],
+        representation=shortened(peer_context.representation, MAX_TEXT),
     )
 
 
@@ -132,12 +132,12 @@ def get_context(context: ToolContext, arguments: ContextArguments) -> ContextRes
         return session_context(
             context, context.workspace, session, peer, arguments.tokens, arguments.as_of
         )
-    known = _about(context, peer or context.peer, arguments.as_of)
+    about = _about(context, peer or context.peer, arguments.as_of)
     # A token has about four characters.
     return ContextResult(
-        peer=known.peer,
-        card=known.card,
-        representation=shortened(known.representation, arguments.tokens * 4),
+        peer=about.peer,
+        card=about.card,
+        representation=shortened(about.representation, arguments.tokens * 4),
         session=None,
         summary=None,
         messages=[],

@@ -100,7 +100,7 @@ class RecallResult(Result):
 
 
 def recall(context: ToolContext, arguments: RecallArguments) -> RecallResult:
-    found = recalling.recall(
+    hits = recalling.recall(
         context.rt,
         context.principal,
         context.workspace,
@@ -114,7 +114,7 @@ def recall(context: ToolContext, arguments: RecallArguments) -> RecallResult:
         arguments.session or context.session,
     )
     return RecallResult(
-        conclusions=conclusions_of(found.conclusions), messages=messages_of(found.messages)
+        conclusions=conclusions_of(hits.conclusions), messages=messages_of(hits.messages)
     )
 
 

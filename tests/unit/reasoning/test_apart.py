@@ -33,7 +33,7 @@ from memservice.spi.reasoner import (
     DeriveRequest,
     SummarizeRequest,
 )
-from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, known, say
+from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, conclusion, say
 from memservice_extractive import memservice_reasoners
 from memservice_extractive.reasoner import ExtractiveReasoner
 from support.reasoning import command_reasoner
@@ -102,7 +102,7 @@ def test_results_equal_those_of_the_same_process(extractive: Apart) -> None:
     summarize = SummarizeRequest("short", said, None, 200)
     assert extractive.summarize(summarize) == here.summarize(summarize)
     rows = [
-        known(n, f"I live in {city}.", times_derived=n)
+        conclusion(n, f"I live in {city}.", times_derived=n)
         for n, city in enumerate(("Oslo", "Oslo", "Rome", "Rome"))
     ]
     consolidate = ConsolidateRequest("alice", "alice", rows, ["Name: Alice"], asked_at=NOW)

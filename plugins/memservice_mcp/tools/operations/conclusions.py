@@ -67,7 +67,7 @@ class QueryResult(Result):
 
 def query_conclusions(context: ToolContext, arguments: QueryArguments) -> QueryResult:
     observer = arguments.observer_id or context.peer
-    found = conclusions.query(
+    hits = conclusions.query(
         context.rt,
         context.principal,
         arguments.workspace(context),
@@ -75,7 +75,7 @@ def query_conclusions(context: ToolContext, arguments: QueryArguments) -> QueryR
         arguments.top_k,
         filters={"observer": observer, "observed": arguments.observed_id or observer},
     )
-    return QueryResult(conclusions=conclusions_of(found))
+    return QueryResult(conclusions=conclusions_of(hits))
 
 
 class ConclusionArguments(Arguments):

@@ -132,7 +132,7 @@ class RepresentationArguments(OfPeer):
 
 
 def get_peer_context(context: ToolContext, arguments: RepresentationArguments) -> AboutResult:
-    known = contexts.of_peer(
+    peer_context = contexts.of_peer(
         context.rt,
         context.principal,
         arguments.workspace(context),
@@ -141,8 +141,8 @@ def get_peer_context(context: ToolContext, arguments: RepresentationArguments) -
     )
     return AboutResult(
         peer=arguments.target or arguments.peer(context),
-        card=known.card or [],
-        representation=shortened(known.representation, MAX_TEXT),
+        card=peer_context.card or [],
+        representation=shortened(peer_context.representation, MAX_TEXT),
     )
 
 

@@ -92,7 +92,7 @@ def search(context: ToolContext, arguments: SearchArguments) -> SearchResult:
     if arguments.session_id is not None:
         with context.rt.storage.read() as tx:
             principal = policy.as_member(tx, principal, arguments.session_id)
-    found = search_messages(
+    hits = search_messages(
         context.rt,
         principal,
         arguments.workspace(context),
@@ -100,7 +100,7 @@ def search(context: ToolContext, arguments: SearchArguments) -> SearchResult:
         arguments.session_id,
         arguments.peer_id,
     )
-    return SearchResult(messages=messages_of(found))
+    return SearchResult(messages=messages_of(hits))
 
 
 class MetadataArguments(InWorkspace):
@@ -126,8 +126,8 @@ def get_metadata(context: ToolContext, arguments: MetadataArguments) -> Resource
     else:
         row = browsing.overview(rt, principal, workspace).workspace
         return Resource(id=row.slug, metadata=row.metadata, created_at=row.created_at)
-    (found,) = page.items
-    return Resource(id=found.slug, metadata=found.metadata, created_at=found.created_at)
+    (item,) = page.items
+    return Resource(id=item.slug, metadata=item.metadata, created_at=item.created_at)
 
 
 class SetMetadataArguments(MetadataArguments):
