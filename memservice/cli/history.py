@@ -22,6 +22,10 @@ _REASONS = {
     "outdated": "that their system marked as no longer true",
     "refused": "that a plugin refused",
     "changed": "in conversations that differ from those stored here",
+    "expired": (
+        "without a time, in conversations of which retention erased messages "
+        "(--no-respect-erasures imports them)"
+    ),
     "repeated": "that occur twice",
 }
 

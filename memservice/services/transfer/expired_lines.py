@@ -45,9 +45,13 @@ class ExpiredLines:
                 if configuration.retention(line["configuration"]).conclusions_days is not None
             }
 
+    def messages_before(self, session: str) -> datetime | None:
+        """Retention erased the messages of this session that are older; None: it erased none."""
+        return self._messages.get(session)
+
     def has(self, record_format: RecordFormat, line: Line) -> bool:
         if record_format.record is r.Message:
-            before = self._messages.get(line["session"])
+            before = self.messages_before(line["session"])
         elif record_format.record is r.Conclusion:
             session = line["session"]
             before = self._conclusions.get(session)

@@ -546,32 +546,130 @@ CHAT = (
 )
 
 
+class History:
+    """A file of lines of chats that is imported again and again."""
+
+    def __init__(self, pipeline: Pipeline, file: Path) -> None:
+        self.pipeline, self.file = pipeline, file
+
+    def load(self, *items: dict[str, str], respect: bool = True) -> histories.HistoryReport:
+        self.file.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+        request = histories.HistoryRequest(
+            file=self.file, format_name="chat", workspace_id=WORKSPACE, respect_erasures=respect
+        )
+        return histories.load(
+            self.pipeline.rt,
+            request,
+            lambda done, total: None,
+            lambda lines, number: nullcontext(lines),
+        )
+
+    def contents(self) -> list[str]:
+        with self.pipeline.rt.storage.read() as tx:
+            return [message.content for message in tx.rows.page(r.Message, TRUE)]
+
+
+def line_of(text: str, at: str | None = None, session: str = "one") -> dict[str, str]:
+    line = {"session": session, "peer": "alice", "content": text, "id": text}
+    return line if at is None else {**line, "created_at": at}
+
+
+def expire(pipeline: Pipeline, session: str = "one") -> None:
+    """What the retention of one day erases of a session now."""
+    with pipeline.rt.storage.read() as tx:
+        (key,) = [row.key for row in tx.rows.page(r.Session, TRUE) if row.slug == session]
+    configure(pipeline, {"messages_days": 1})
+    while retention.erase_messages(pipeline.rt, key, pipeline.clock()):
+        pass
+    configure(pipeline, {})
+    pipeline.work()
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_history_brings_nothing_back_that_retention_erased(
+    open_pipeline: Open, tmp_path: Path, number: int
+) -> None:
+    """The rest of the conversation counts as unchanged, and can be continued. `number`: of the
+    messages that are still stored."""
+    pipeline = open_pipeline()
+    history = History(pipeline, tmp_path / "chat")
+    old = [line_of(f"I have a {MARKER}.", "2024-02-01"), line_of("I feed it.", "2024-02-02")]
+    rest = [line_of("I like tea.", "2024-03-01T10:00Z"), line_of("I sing.", "2024-03-01T11:00Z")]
+    rest = rest[:number]
+    history.load(*old, *rest)
+    pipeline.work()
+    expire(pipeline)
+    left = history.contents()
+    assert left == [line["content"] for line in rest]
+
+    again = history.load(*old, *rest)
+    assert again.left_out == {}
+    assert again.report is not None
+    assert again.report.left_out["messages"] == 2
+    assert not any(again.report.stored.values())
+    assert history.contents() == left
+
+    new = line_of("I moved.", "2024-03-01T12:00Z")
+    newer = history.load(*old, *rest, new)
+    assert newer.left_out == {}
+    assert history.contents() == [*left, "I moved."]
+    with pipeline.rt.storage.read() as tx:
+        (session,) = tx.rows.page(r.Session, TRUE)
+    assert session.message_count == number + 1
+
+
+def test_a_changed_conversation_is_left_as_it_is_after_retention(
+    open_pipeline: Open, tmp_path: Path
+) -> None:
+    pipeline = open_pipeline()
+    history = History(pipeline, tmp_path / "chat")
+    old, tea = line_of(f"I have a {MARKER}.", "2024-02-01"), line_of("Tea.", "2024-03-01T10:00Z")
+    history.load(old, tea)
+    expire(pipeline)
+    edited = line_of("Coffee.", "2024-03-01T10:00Z")
+    assert history.load(old, edited, line_of("More.", "2024-03-01T11:00Z")).left_out == {
+        "changed": 2
+    }
+    assert history.contents() == ["Tea."]
+
+
+def test_messages_without_a_time_do_not_come_back_after_retention(
+    open_pipeline: Open, tmp_path: Path
+) -> None:
+    pipeline = open_pipeline()
+    history = History(pipeline, tmp_path / "chat")
+    old = [line_of(f"I have a {MARKER}."), line_of("I feed it.")]
+    history.load(*old)
+    pipeline.clock.advance(hours=36)
+    history.load(*old, line_of("I like tea."))
+    expire(pipeline)
+    assert history.contents() == ["I like tea."]
+    again = history.load(*old, line_of("I like tea."), line_of("I sing."))
+    assert again.left_out == {"expired": 2}
+    assert history.contents() == ["I like tea.", "I sing."]
+    assert history.load(*old, session_line := line_of("Hi.", session="two")).left_out == {
+        "expired": 2
+    }
+    assert session_line["content"] in history.contents()
+    pipeline.clock.advance(hours=36)
+    expire(pipeline)
+    assert history.load(*old).left_out == {"expired": 2}
+    assert history.contents() == ["Hi."]
+    assert history.load(*old, respect=False).left_out == {}
+    assert MARKER in " ".join(history.contents())
+
+
 @pytest.mark.parametrize("what", ["message", "session", "peer", "renewed peer"])
 def test_a_history_brings_nothing_erased_back(
     open_pipeline: Open, tmp_path: Path, what: str
 ) -> None:
     pipeline = open_pipeline()
-    file = tmp_path / "chat"
+    history = History(pipeline, tmp_path / "chat")
     items = [
         {"session": session, "peer": peer, "content": text, "id": text}
         for session, peer, text in (*CHAT, ("one", "alice", "I sing."))
     ]
-    texts = [json.dumps(item) + "\n" for item in items]
-
-    def import_history(*, respect: bool = True) -> histories.HistoryReport:
-        request = histories.HistoryRequest(
-            file=file, format_name="chat", workspace_id=WORKSPACE, respect_erasures=respect
-        )
-        return histories.load(
-            pipeline.rt, request, lambda done, total: None, lambda lines, number: nullcontext(lines)
-        )
-
-    def contents() -> list[str]:
-        with pipeline.rt.storage.read() as tx:
-            return [message.content for message in tx.rows.page(r.Message, TRUE)]
-
-    file.write_text("".join(texts[:-1]), encoding="utf-8")
-    import_history()
+    history.load(*items[:-1])
     pipeline.work()
     if what == "message":
         with pipeline.rt.storage.read() as tx:
@@ -585,12 +683,11 @@ def test_a_history_brings_nothing_erased_back(
     if what == "renewed peer":
         pipeline.say("three", ("bob", "I am another Bob."))
         pipeline.work()
-    left = contents()
-    report = import_history()
-    assert contents() == left
+    left = history.contents()
+    report = history.load(*items[:-1])
+    assert history.contents() == left
     assert report.report is not None
     assert report.report.left_out["messages"] > 0
-    file.write_text("".join(texts), encoding="utf-8")
-    import_history()
-    assert MARKER not in " ".join(contents())
-    assert ("I sing." in contents()) is (what != "session")
+    history.load(*items)
+    assert MARKER not in " ".join(history.contents())
+    assert ("I sing." in history.contents()) is (what != "session")

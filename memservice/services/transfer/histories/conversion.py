@@ -82,7 +82,8 @@ class Conversion:
         self._closing = ExitStack()
         self.counts: Counter[str] = Counter()
         """Lines by kind, and what was left out: `outdated`, `refused` (by a plugin), `changed`
-        (messages of sessions that differ from those in the target), `repeated`."""
+        (messages of sessions that differ from those in the target), `expired` (messages without a
+        time, where retention erased messages), `repeated`."""
 
     def __enter__(self) -> Conversion:
         self._files = {kind: self._closing.enter_context(temporary()) for kind in KINDS}
@@ -232,8 +233,9 @@ class Conversion:
         if allowed is None:
             self.counts["refused"] += 1
             return
-        if not self._follows(session, uid, author_uid):
-            self.counts["changed"] += 1
+        reason = self._reason_left_out(session, uid, author_uid, item.at)
+        if reason is not None:
+            self.counts[reason] += 1
             return
         content, metadata = allowed
         if slug not in session.members:
@@ -260,19 +262,24 @@ class Conversion:
             },
         )
 
-    def _follows(self, session: _Session, uid: str, author_uid: str) -> bool:
-        """Whether a message is in the target at this position, or can be added there."""
+    def _reason_left_out(
+        self, session: _Session, uid: str, author_uid: str, at: datetime | None
+    ) -> str | None:
+        """Why a message cannot be in the target at this position; None: it is there, it can be
+        added there, or the import recognises it as erased."""
         stored = session.stored
         if stored is None:
-            return True
+            return None
         if stored.differs:
-            return False
-        if stored.position < len(stored.uids):
-            if stored.uids[stored.position] == uid:
-                stored.position += 1
-            elif not self._target.any_erased(uid, author_uid):
-                stored.differs = True
-        return not stored.differs
+            return "changed"
+        if stored.has_next(uid):
+            stored.position += 1
+        elif stored.has_expired(at):
+            return "expired" if at is None else None
+        elif stored.position < len(stored.uids) and not self._target.any_erased(uid, author_uid):
+            stored.differs = True
+            return "changed"
+        return None
 
     def _allowed(
         self,

@@ -19,7 +19,7 @@ from memservice.services.transfer.importing import Report
 from memservice.services.transfer.lines import UnreadableExport
 
 OF_FILE = ("peers", "sessions", "messages", "conclusions")
-LEFT_OUT = ("outdated", "refused", "changed", "repeated")
+LEFT_OUT = ("outdated", "refused", "changed", "expired", "repeated")
 StoreProgress = Callable[[Iterator[bytes], int], AbstractContextManager[Iterator[bytes]]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from memservice.domain import records as r
 from memservice.domain.errors import NoStore
@@ -10,6 +11,7 @@ from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.domain.ids import derived_uid
 from memservice.runtime import Runtime
+from memservice.services.transfer.expired_lines import ExpiredLines
 from memservice.spi.rows import BY_KEY
 
 BATCH_SIZE = 1_000
@@ -26,6 +28,20 @@ class StoredSession:
     """Number of messages that were found again."""
     differs: bool = False
     """Whether it has other messages than the file: then what follows cannot be added."""
+    expired_before: datetime | None = None
+    """Retention erased its messages that are older; None: it erased none."""
+
+    def has_next(self, uid: str) -> bool:
+        """Whether this is the next message of it that has not been found yet."""
+        return self.position < len(self.uids) and self.uids[self.position] == uid
+
+    def has_expired(self, at: datetime | None) -> bool:
+        """Whether retention erased a message of the file that is not here. Retention erases the
+        oldest messages, so one without a time was erased unless a later import added it: then
+        messages of the file that are still here come before it."""
+        if self.expired_before is None:
+            return False
+        return self.position == 0 if at is None else at < self.expired_before
 
 
 class Target:
@@ -37,6 +53,7 @@ class Target:
         self._workspace = self._find()
         self._erased = self._receipts() if respect_erasures else {}
         """By kind and slug, the uid of a peer or session that was erased here."""
+        self._expired = self._expired_lines() if respect_erasures else ExpiredLines()
         self.uid = (
             derived_uid("history", workspace_id) if self._workspace is None else self._workspace.uid
         )
@@ -73,6 +90,13 @@ class Target:
             last = page[-1].key
         return erased
 
+    def _expired_lines(self) -> ExpiredLines:
+        expired = ExpiredLines()
+        if self._workspace is not None:
+            with self._rt.storage.read() as tx:
+                expired.begin(tx, [self._workspace.uid])
+        return expired
+
     def erased_uid(self, kind: str, slug: str) -> str | None:
         """The uid of the `peer` or `session` of this name that was erased here: an import leaves
         out what refers to it, also if there is a new one of the name."""
@@ -95,7 +119,7 @@ class Target:
             )
             if session is None:
                 return None
-            stored = StoredSession(session.uid)
+            stored = StoredSession(session.uid, expired_before=self._expired.messages_before(slug))
             while page := tx.messages.run(
                 session.key, len(stored.uids) + 1, len(stored.uids) + BATCH_SIZE
             ):
