@@ -23,6 +23,17 @@ PUBLISHED = set(
 )
 """The tools of the published MCP server."""
 
+CONFIRMED = {
+    "inspect_workspace": set[str](),
+    "create_session": {"session_id"},
+    "add_peers_to_session": {"session_id", "peers"},
+    "add_messages_to_session": {"session_id", "messages"},
+    "get_peer_context": {"peer_id", "target_peer_id"},
+}
+"""Arguments that public documents show, besides `workspace_id`, which every tool but
+`list_workspaces` has. Source: the documentation of the client goose, whose example prints these
+calls (`documentation/docs/mcp/honcho-mcp.md` of block/goose, Apache-2.0)."""
+
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[AuthClient]:
@@ -83,6 +94,46 @@ def test_all_tools_are_listed(mcp: McpClient) -> None:
         "add_messages_to_session",
         "create_conclusions",
     }
+
+
+def test_calls_of_clients_of_the_published_server(mcp: McpClient) -> None:
+    """As the source of `CONFIRMED` prints them."""
+    tools = {tool["name"]: tool for tool in mcp.ask("tools/list")["result"]["tools"]}
+    for name, arguments in CONFIRMED.items():
+        assert arguments <= tools[name]["inputSchema"]["properties"].keys(), name
+    mcp.call("create_workspace")
+    mcp.call("inspect_workspace")
+    mcp.call("create_session", session_id="today")
+    mcp.call(
+        "add_peers_to_session",
+        session_id="today",
+        peers=[
+            {"peer_id": "user", "observe_me": True, "observe_others": True},
+            {"peer_id": "Assistant", "observe_me": False, "observe_others": True},
+        ],
+    )
+    mcp.call(
+        "add_messages_to_session",
+        session_id="today",
+        messages=[
+            {"peer_id": "user", "content": "Do you have a memory?"},
+            {"peer_id": "Assistant", "content": "I do."},
+        ],
+    )
+    known = mcp.call("get_peer_context", peer_id="Assistant", target_peer_id="user")
+    assert known["peer"] == "user"
+    members = mcp.call("get_session_peers", session_id="today")["peers"]
+    assert set(ids(members)) == {"user", "Assistant"}
+
+
+@pytest.mark.parametrize("name", ["target", "target_peer_id"])
+def test_the_other_peer_has_two_names(mcp: McpClient, said: list[str], name: str) -> None:
+    """That of the published server, and that of `/v3`."""
+    pair = {"peer_id": "bot", name: "alice"}
+    mcp.call("set_peer_card", peer_card=["Lives in Ghent"], **pair)
+    assert mcp.call("get_peer_card", **pair) == {"peer_card": ["Lives in Ghent"]}
+    assert mcp.call("get_peer_context", **pair)["peer"] == "alice"
+    assert mcp.call("get_peer_card", peer_id="bot") == {"peer_card": None}
 
 
 def test_workspaces(mcp: McpClient, said: list[str]) -> None:
@@ -189,6 +240,13 @@ def test_another_workspace_is_an_argument(mcp: McpClient) -> None:
             },
             "created_at: Invalid datetime value",
         ),
+        (
+            "add_peers_to_session",
+            {"session_id": "s", "peers": [{"observe_me": True}]},
+            "peers.0.peer_id: Field required",
+        ),
+        ("add_peers_to_session", {"session_id": "s", "peers": {"alice": 1}}, "peers.0: "),
+        ("get_peer_card", {"target_peer_id": ""}, "target_peer_id: String should have"),
         ("set_peer_card", {"peer_card": ["x" * 501]}, "peer_card: String should have at most 500"),
         ("chat", {"query": "x", "reasoning_level": "huge"}, "reasoning_level: Input should be"),
         (

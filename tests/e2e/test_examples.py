@@ -75,6 +75,9 @@ class Example:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+        # `tox -e examples -- -rA` shows it.
+        program = Path(self.command[-1]).name
+        print(" ".join((program, *arguments)), f"< {text}", done.stdout, sep="\n", end="")
         return done.stdout
 
     def wait_for_conclusions(self) -> None:

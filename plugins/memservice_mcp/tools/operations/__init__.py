@@ -1,5 +1,5 @@
 """One tool for each operation of the API, with the names of the published MCP server. Arguments are
-named after the fields of `/v3`."""
+those that public documents show for its tools, and otherwise named after the fields of `/v3`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from memservice.domain.sizes import MAX_QUERY
 from memservice.services import cards, peers
@@ -53,9 +53,13 @@ def list_peers(context: ToolContext, arguments: ListPeersArguments) -> listings.
 
 class OfPeer(InWorkspace):
     peer_id: PeerName = None
-    target: Annotated[
+    target_peer_id: Annotated[
         str | None,
-        Field(min_length=1, description="The peer that it is about, if not peer_id itself."),
+        Field(
+            min_length=1,
+            description="The peer that it is about, if not peer_id itself.",
+            validation_alias=AliasChoices("target_peer_id", "target"),  # `/v3` has `target`
+        ),
     ] = None
 
     def peer(self, context: ToolContext) -> str:
@@ -71,7 +75,7 @@ class ChatArguments(OfPeer):
 def chat(context: ToolContext, arguments: ChatArguments) -> AskResult:
     options = ChatOptions(
         arguments.query,
-        target=arguments.target,
+        target=arguments.target_peer_id,
         session=arguments.session_id,
         level=arguments.reasoning_level,
     )
@@ -97,7 +101,7 @@ def get_peer_card(context: ToolContext, arguments: OfPeer) -> CardResult:
         context.principal,
         arguments.workspace(context),
         arguments.peer(context),
-        arguments.target,
+        arguments.target_peer_id,
     )
     return CardResult(peer_card=card)
 
@@ -112,7 +116,7 @@ def set_peer_card(context: ToolContext, arguments: SetCardArguments) -> CardResu
         context.principal,
         arguments.workspace(context),
         arguments.peer(context),
-        arguments.target,
+        arguments.target_peer_id,
         arguments.peer_card,
     )
     return CardResult(peer_card=card)
@@ -124,7 +128,7 @@ class RepresentationArguments(OfPeer):
 
     def options(self, session_id: str | None = None) -> RepresentationOptions:
         return RepresentationOptions(
-            target=self.target,
+            target=self.target_peer_id,
             session=session_id,
             search_query=self.search_query,
             max_conclusions=self.max_conclusions,
@@ -140,7 +144,7 @@ def get_peer_context(context: ToolContext, arguments: RepresentationArguments) -
         arguments.options(),
     )
     return AboutResult(
-        peer=arguments.target or arguments.peer(context),
+        peer=arguments.target_peer_id or arguments.peer(context),
         card=peer_context.card or [],
         representation=shortened(peer_context.representation, MAX_TEXT),
     )
@@ -189,7 +193,7 @@ TOOLS = (
     Tool(
         "chat",
         "Chat with a peer's memory",
-        "Get an answer to a question about a peer, or about target as that peer knows it.",
+        "Get an answer to a question about a peer, or about target_peer_id as that peer knows it.",
         ChatArguments,
         AskResult,
         chat,
@@ -197,7 +201,7 @@ TOOLS = (
     Tool(
         "get_peer_card",
         "Get a peer card",
-        "Get the most important facts about a peer, or about target as that peer knows it.",
+        "Get the most important facts about a peer, or about target_peer_id as that peer knows it.",
         OfPeer,
         CardResult,
         get_peer_card,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from memservice.services import browsing, cloning, deletion, sessions
 from memservice.services.auth import policy
@@ -37,20 +37,28 @@ class OfSession(InWorkspace):
             return policy.as_member(tx, context.principal, self.session_id)
 
 
-class MemberOptions(Arguments):
+class MemberArguments(Arguments):
+    peer_id: Name
     observe_me: bool | None = None
     observe_others: bool | None = None
 
 
-Members = Annotated[
-    dict[str, MemberOptions],
-    Field(max_length=MAX_ITEMS, description="Id of a peer → its options; {} for the defaults."),
-]
+def _as_list(peers: Any) -> Any:
+    """`/v3` has an object instead: id of a peer → its options."""
+    if not isinstance(peers, dict):
+        return peers
+    return [
+        {**options, "peer_id": name} if isinstance(options, dict) else options
+        for name, options in peers.items()
+    ]
+
+
+Members = Annotated[list[MemberArguments], Field(max_length=MAX_ITEMS), BeforeValidator(_as_list)]
 
 
 class CreateSessionArguments(OfSession):
     metadata: Metadata = None
-    peers: Members = Field(default_factory=dict)
+    peers: Members = Field(default_factory=list)
 
 
 def create_session(context: ToolContext, arguments: CreateSessionArguments) -> Resource:
@@ -61,10 +69,9 @@ def create_session(context: ToolContext, arguments: CreateSessionArguments) -> R
     return Resource(id=row.slug, metadata=row.metadata, created_at=row.created_at)
 
 
-def _configs(members: dict[str, MemberOptions]) -> dict[str, MemberConfig]:
+def _configs(members: list[MemberArguments]) -> dict[str, MemberConfig]:
     return {
-        name: MemberConfig(options.observe_me, options.observe_others)
-        for name, options in members.items()
+        member.peer_id: MemberConfig(member.observe_me, member.observe_others) for member in members
     }
 
 
