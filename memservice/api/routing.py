@@ -80,6 +80,8 @@ class Operation:
     """The schema of the response body; None: no body."""
     many: bool = False
     """The response is a list of `answer`."""
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that the response can have, with their descriptions."""
     status: Sequence[int] = field(default=(200,))
     """All statuses of success; the first is the default."""
     null: bool = False
@@ -272,6 +274,11 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
                 {"type": "array", "items": operation.answer} if operation.many else operation.answer
             )
             answer["content"] = {"application/json": {"schema": shape}}
+        if operation.answer_headers:
+            answer["headers"] = {
+                header: {"description": text, "schema": {"type": "string"}}
+                for header, text in operation.answer_headers.items()
+            }
         if operation.stream:
             answer["content"]["text/event-stream"] = {}
         if operation.file is not None:

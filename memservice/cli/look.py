@@ -102,6 +102,7 @@ def sessions(api: Api, workspace: str | None, peer: str | None, limit: int, as_j
 @_PEER
 @_SESSION
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.argument("query")
 def search(
     api: Api,
@@ -109,6 +110,7 @@ def search(
     peer: str | None,
     session: str | None,
     limit: int,
+    explain: bool,
     query: str,
     as_json: bool,
 ) -> None:
@@ -118,9 +120,12 @@ def search(
     scope = () if peer is None else ("peers", peer)
     scope = scope if session is None else ("sessions", session)
     path = ("workspaces", _workspace(api, workspace), *scope, "search")
-    messages = api.ask("POST", *path, body={"query": query, "limit": limit})
+    body = {"query": query, "limit": limit, **({"explain": True} if explain else {})}
+    messages = api.ask("POST", *path, body=body)
     if as_json:
         _print_json(messages)
+    elif explain:
+        _show_explained(messages)
     else:
         _show_messages(messages)
 
@@ -295,6 +300,26 @@ def _show_messages(messages: Sequence[Any]) -> None:
         ("MESSAGE", "SESSION", "PEER", "CREATED AT", "TEXT"),
         [(*(one[name] for name in columns), _one_line(one["content"])) for one in messages],
     )
+
+
+def _show_explained(messages: Sequence[Any]) -> None:
+    rows = []
+    for message in messages:
+        parts = message["explanation"]
+        text, vector = parts["text"] or {}, parts["vector"] or {}
+        numbers = (
+            (parts["score"], ".4f"),
+            (text.get("rank"), "d"),
+            (text.get("score"), ".2f"),
+            (text.get("own_score"), ".2f"),
+            (vector.get("rank"), "d"),
+            (vector.get("similarity"), ".3f"),
+            (parts["boosts"]["name"] + parts["boosts"]["date"], ".2f"),
+        )
+        cells = ["-" if number is None else format(number, form) for number, form in numbers]
+        rows.append((message["id"], *cells, _one_line(message["content"])))
+    heads = ("SCORE", "TEXT RANK", "TEXT", "OWN WORDS", "VECTOR RANK", "SIMILARITY", "BOOST")
+    show_table(("MESSAGE", *heads, "TEXT OF MESSAGE"), rows)
 
 
 def _one_line(text: str) -> str:

@@ -46,7 +46,15 @@ from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging, listing
+from memservice.services.retrieval.explain import (
+    Counts,
+    Explained,
+    Narrowing,
+    count_conclusions,
+    explained,
+)
 from memservice.services.retrieval.search import Search, sessions_named
+from memservice.services.retrieval.trace import Trace
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
 
@@ -291,6 +299,20 @@ def get(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Concl
 _PAIR = {"observer": ("observer", "observer_id"), "observed": ("observed", "observed_id")}
 
 
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """A query for conclusions; None: not set."""
+
+    text: str
+    top_k: int = 10
+    distance: float | None = None
+    """Maximum cosine distance."""
+    filters: object = None
+    """They must name one observer and one observed."""
+    as_of: str | None = None
+    """A time as the caller wrote it: of the conclusions that were live then."""
+
+
 def query(
     rt: Runtime,
     principal: Principal,
@@ -301,30 +323,40 @@ def query(
     filters: object = None,
     as_of: str | None = None,
 ) -> list[Conclusion]:
-    """The live conclusions that match a query best. The filters must name one observer and one
-    observed. `as_of`: of those that were live at that time."""
+    """The live conclusions that match a query best, best first. The filters must name one observer
+    and one observed. `distance`: the maximum cosine distance. `as_of`: of those that were live at
+    that time."""
+    options = QueryOptions(text, top_k, distance, filters, as_of)
+    return _find(rt, principal, workspace_id, options, None)[0]
+
+
+def explain(
+    rt: Runtime, principal: Principal, workspace_id: str, options: QueryOptions
+) -> Explained[Conclusion]:
+    """Like `query`, with the parts of each score and what the filters removed."""
+    trace = Trace()
+    rows, counts = _find(rt, principal, workspace_id, options, trace)
+    return explained(rows, trace, rt.settings.search.fusion_k, counts)
+
+
+def _find(
+    rt: Runtime, principal: Principal, workspace_id: str, options: QueryOptions, trace: Trace | None
+) -> tuple[list[Conclusion], Counts | None]:
+    """The conclusions, and with a trace what became of its candidates."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
-    moment = moments.parse(rt, as_of)
-    values = filters if isinstance(filters, Mapping) else {}
-    named = {
-        part: strip_nul(next((values[name] for name in names if name in values), None))
-        for part, names in _PAIR.items()
-    }
-    if not all(isinstance(value, str) for value in named.values()):
-        raise InvalidInput.at(
-            "filters", message="observer and observed must be specified for semantic search"
-        )
-    condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
-    lookup = Search.begin(rt, workspace_id, text, "search_memory")
+    moment = moments.parse(rt, options.as_of)
+    names = _pair_named(options.filters)
+    condition = parse_filters(options.filters, resources.CONCLUSION, workspace_id=workspace_id)
+    lookup = Search.begin(rt, workspace_id, options.text, "search_memory")
     with rt.storage.read() as tx:
         located = tx.workspaces.locate(workspace_id)
         workspace = located.workspace
         if workspace is None:
-            return []
-        pair = tx.peers.by_slugs(workspace.key, [str(named["observer"]), str(named["observed"])])
-        observer, observed = pair.get(str(named["observer"])), pair.get(str(named["observed"]))
+            return [], None
+        pair = tx.peers.by_slugs(workspace.key, names)
+        observer, observed = (pair.get(name) for name in names)
         if observer is None or observed is None:
-            return []
+            return [], None
         index_filter = IndexFilter(
             sessions=sessions_named(tx, workspace, condition),
             observers=(observer.key,),
@@ -332,8 +364,28 @@ def query(
             levels=texts_named(condition, "level"),
         )
         caller = bounds_for(tx, principal, workspace, is_erasing=located.is_erasing)
-        bounds = caller.as_of(tx, moment).with_conclusions(condition, index_filter)
-        return [item.conclusion for item in lookup.conclusions(tx, bounds, top_k, distance)]
+        narrowing = Narrowing(caller.as_of(tx, moment), {"filters": condition})
+        bounds = narrowing.caller.with_conclusions(condition, index_filter)
+        hits = lookup.conclusions(tx, bounds, options.top_k, options.distance, trace)
+        if trace is None:
+            return [hit.conclusion for hit in hits], None
+        has_distance = options.distance is not None
+        counts = count_conclusions(tx, narrowing, trace, len(hits), has_distance=has_distance)
+        return [hit.conclusion for hit in hits], counts
+
+
+def _pair_named(filters: object) -> list[str]:
+    """The ids of observer and observed in the filters. Raises `InvalidInput`."""
+    values = filters if isinstance(filters, Mapping) else {}
+    ids = [
+        strip_nul(next((values[name] for name in names if name in values), None))
+        for names in _PAIR.values()
+    ]
+    if not all(isinstance(value, str) for value in ids):
+        raise InvalidInput.at(
+            "filters", message="observer and observed must be specified for semantic search"
+        )
+    return ids
 
 
 def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> None:

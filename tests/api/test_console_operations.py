@@ -23,7 +23,7 @@ from memservice.domain.records import (
 )
 from memservice.domain.times import day_of
 from memservice.services import release_feed
-from memservice.services.retrieval import explain, search
+from memservice.services.retrieval import search, workspace_search
 from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import jobs
 from memservice.worker import heartbeats
@@ -481,23 +481,31 @@ def test_search_shows_the_parts_of_each_score(site: Site) -> None:
     assert "I like green tea" in page.text
     assert "likes green tea" in page.text
     assert ">–</td>" in page.source, "a message that was found by its neighbour's words"
-    found = explain.search(site.runtime, ADMIN, "w", "green tea")
+    found = workspace_search.explain(site.runtime, ADMIN, "w", "green tea")
     messages = search.search(site.runtime, ADMIN, "w", SearchOptions("green tea"))
-    assert [row.uid for row, _ in found.messages] == [message.uid for message in messages]
-    fused = [parts.fused for _, parts in found.messages]
-    assert fused == sorted(fused, reverse=True)
-    assert all(value > 0 for value in fused)
-    ((conclusion, parts),) = found.conclusions
+    assert [row.uid for row in found.messages.rows] == [message.uid for message in messages]
+    scores = [parts.score for parts in found.messages.parts]
+    assert scores == sorted(scores, reverse=True)
+    assert all(value > 0 for value in scores)
+    ((conclusion, parts),) = found.conclusions.explained
     assert conclusion.content == "likes green tea"
-    assert parts.similarity is not None
-    assert parts.similarity > 0.5
+    assert parts.vector is not None
+    assert parts.vector.similarity > 0.5
+    assert "Ranked by text. 3 candidates." in page.text
+    assert "Ranked by text and vector. 1 candidate." in page.text
     site.page("/console/workspaces/none/search?query=x", 404)
+
+
+def test_search_shows_what_the_limit_removed(site: Site) -> None:
+    site.say("w", "s", *(("alice", f"tea number {number}") for number in range(13)))
+    page = site.page("/console/workspaces/w/search?query=tea")
+    assert "13 candidates; 3 removed by the limit." in page.text
 
 
 def test_a_search_of_few_rows_is_explained_too(site: Site) -> None:
     site.say("w", "s", ("alice", "tea"))
-    found = explain.search(site.runtime, ADMIN, "w", "nothing alike")
-    assert [parts.fused for _, parts in found.messages] == [0.0] * len(found.messages)
+    found = workspace_search.explain(site.runtime, ADMIN, "w", "nothing alike")
+    assert [parts.score for parts in found.messages.parts] == [0.0] * len(found.messages.rows)
 
 
 # --- ask

@@ -67,6 +67,9 @@ ADDED = [
     r"POST .*/conclusions/(list|query) answer 200(\.items)?\[\]\.(state|superseded_(at|by))",
     r".*/(conclusions/list|context): query as_of",
     r".*/(conclusions/query|representation|chat) body\.as_of",
+    # A search explains its results.
+    r".*/(search|query) body\.explain",
+    r".*/(search|query) answer 200\[\]\.explanation",
     r".*/chat body\.include_evidence",
     r".*/chat answer 200\.evidence",
     r".* body\.configuration\.(custom_instructions|dialectic)",

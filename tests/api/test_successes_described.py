@@ -49,7 +49,14 @@ OPERATIONS = sorted(
 )
 
 
+# The default embedder makes no vectors of messages.
+_VECTOR = "[].explanation.vector"
+_NO_VECTOR = {_VECTOR, f"{_VECTOR}.rank", f"{_VECTOR}.share", f"{_VECTOR}.similarity"}
+
 NEVER_TOLD = {
+    ("POST", "/v3/workspaces/{workspace_id}/search", 200): _NO_VECTOR,
+    ("POST", "/v3/workspaces/{workspace_id}/sessions/{session_id}/search", 200): _NO_VECTOR,
+    ("POST", "/v3/workspaces/{workspace_id}/peers/{peer_id}/search", 200): _NO_VECTOR,
     # Of a shape that others share: what callers store rests on nothing, and a secret is shown once.
     ("POST", "/v3/workspaces/{workspace_id}/conclusions", 201): {
         "[].source_ids",
@@ -321,20 +328,19 @@ class Story:
         self.do("DELETE", "…/peers/passer-by")
         for path in ("", "/peers/alice", "/sessions/talk"):
             assert self.do("POST", f"…{path}/search", {"query": "tea"})
+            assert self.do("POST", f"…{path}/search", {"query": "tea", "explain": True})
         self.do("POST", "…/peers/alice/representation", {})
         self.do("GET", "…/peers/alice/card")
         self.do("GET", "…/peers/alice/export")
         self.do("GET", "…/peers/alice/context")
         self.do("GET", "…/sessions/talk/context?peer_target=alice")
         self.do("GET", "…/sessions/talk/summaries")
-        assert self.do(
-            "POST",
-            "…/conclusions/query",
-            {
-                "query": "tea",
-                "filters": {"observer": "alice", "observed": "alice", "level": "deductive"},
-            },
-        )
+        query = {
+            "query": "tea",
+            "filters": {"observer": "alice", "observed": "alice", "level": "deductive"},
+        }
+        for explain in (False, True):
+            assert self.do("POST", "…/conclusions/query", {**query, "explain": explain})
         self.do("GET", f"…/conclusions/{self.deduction}")
         for path in ("", "/peers/alice"):
             self.do("POST", f"…{path}/chat", {"query": "What about tea?", "include_evidence": True})

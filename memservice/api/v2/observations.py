@@ -86,10 +86,17 @@ def query_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 
     `filters` must name observer and observed. Nearest first.
     """
-    return [
-        in_session(conclusion)
-        for conclusion in v3.conclusions.query_conclusions(call, workspace_id)
-    ]
+    body = call.body
+    rows = conclusions.query(
+        call.rt,
+        call.principal,
+        workspace_id,
+        body["query"],
+        body["top_k"],
+        body["distance"],
+        body["filters"],
+    )
+    return [in_session(conclusion) for conclusion in rows]
 
 
 @routes.operation(

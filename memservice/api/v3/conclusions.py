@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
+from flask import Response
+
+from memservice.api.answers import json_answer
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
+from memservice.api.v3.explaining import HEADERS, encode_conclusion, respond_explained
 from memservice.api.v3.schemas import conclusions as schemas
+from memservice.api.v3.schemas.explanations import ExplainedConclusion
 from memservice.api.v3.schemas.queries import ConclusionGet, ConclusionsQuery
 from memservice.domain.records import Conclusion
 from memservice.services import conclusions, corrections, dream_changes, history
-from memservice.services.conclusions import ConclusionDraft, Shown
+from memservice.services.conclusions import ConclusionDraft, QueryOptions, Shown
 from memservice.services.history import History, Version
 from memservice.services.paging import Page
 
@@ -78,27 +84,28 @@ def list_conclusions(call: Call, workspace_id: str) -> Page[Version]:
     _CONCLUSIONS + "/query",
     access=_OWN,
     body=schemas.ConclusionQuery,
-    answer=schemas.ListedConclusion,
+    answer=ExplainedConclusion,
     many=True,
+    answer_headers=HEADERS,
 )
-def query_conclusions(call: Call, workspace_id: str) -> Sequence[Version]:
+def query_conclusions(call: Call, workspace_id: str) -> Response:
     """Find the conclusions nearest to a text
 
     `filters` must name observer and observed. Nearest first. With `as_of`, among the conclusions
-    that were live at that time.
+    that were live at that time. With `explain`, each has the parts of its score.
     """
-    body = call.body
-    rows = conclusions.query(
-        call.rt,
-        call.principal,
-        workspace_id,
-        body["query"],
-        body["top_k"],
-        body["distance"],
-        body["filters"],
-        body["as_of"],
+    body, path = call.body, {"workspace_id": workspace_id}
+    options = QueryOptions(
+        body["query"], body["top_k"], body["distance"], body["filters"], body["as_of"]
     )
-    return history.versions(call.rt, rows)
+    if not body["explain"]:
+        rows = conclusions.query(call.rt, call.principal, workspace_id, *astuple(options))
+        return json_answer(
+            [encode_conclusion(row, path) for row in history.versions(call.rt, rows)]
+        )
+    result = conclusions.explain(call.rt, call.principal, workspace_id, options)
+    versions = history.versions(call.rt, result.rows)
+    return respond_explained(result, versions, encode_conclusion, path)
 
 
 @routes.operation("GET", _CONCLUSION, access=_OWN, answer=schemas.Conclusion)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flask import Response
@@ -12,9 +12,10 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
+from memservice.api.v3.explaining import HEADERS, respond_search
 from memservice.api.v3.schemas import peers as schemas
 from memservice.api.v3.schemas.erasures import PeerErasure
-from memservice.api.v3.schemas.messages import Message as MessageShape
+from memservice.api.v3.schemas.explanations import ExplainedMessage
 from memservice.api.v3.schemas.messages import MessageSearchOptions
 from memservice.api.v3.schemas.queries import (
     PageQuery,
@@ -25,16 +26,15 @@ from memservice.api.v3.schemas.queries import (
     TargetQuery,
 )
 from memservice.api.v3.schemas.sessions import Session as SessionShape
-from memservice.domain.records import Message, Peer, Session
+from memservice.domain.records import Peer, Session
 from memservice.services import cards, peers
 from memservice.services.erasure import peers as erasure
 from memservice.services.erasure import person
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.paging import Page
-from memservice.services.retrieval import context, representation, search
+from memservice.services.retrieval import context, representation
 from memservice.services.retrieval.context import PeerContext
 from memservice.services.retrieval.representation import RepresentationOptions
-from memservice.services.retrieval.search import SearchOptions
 
 routes = Routes("peers", "Peers are the participants of sessions: people and agents.")
 
@@ -227,22 +227,16 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext
     _PEER + "/search",
     access=_OWN,
     body=MessageSearchOptions,
-    answer=MessageShape,
+    answer=ExplainedMessage,
     many=True,
+    answer_headers=HEADERS,
 )
-def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message]:
+def search_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     """Search the messages that a peer wrote
 
-    Best first.
+    Best first. With `explain`, each has the parts of its score.
     """
-    body = call.body
-    return search.search(
-        call.rt,
-        call.principal,
-        workspace_id,
-        SearchOptions(body["query"], body["limit"], body["filters"]),
-        peer_id=peer_id,
-    )
+    return respond_search(call, workspace_id, peer_id=peer_id)
 
 
 @routes.operation("GET", _PEER + "/export", access=_OWN, file=NDJSON)

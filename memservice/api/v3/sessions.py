@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+from flask import Response
 
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
+from memservice.api.v3.explaining import HEADERS, respond_search
 from memservice.api.v3.members import member_configs
 from memservice.api.v3.peers import max_conclusions
 from memservice.api.v3.schemas import sessions as schemas
-from memservice.api.v3.schemas.messages import Message as MessageShape
+from memservice.api.v3.schemas.explanations import ExplainedMessage
 from memservice.api.v3.schemas.messages import MessageSearchOptions
 from memservice.api.v3.schemas.queries import PageQuery, SessionContextQuery, SessionGet
-from memservice.domain.records import LONG, SHORT, Message, Session, Summary
+from memservice.domain.records import LONG, SHORT, Session, Summary
 from memservice.services import sessions
 from memservice.services.paging import Page
-from memservice.services.retrieval import context, search
+from memservice.services.retrieval import context
 from memservice.services.retrieval.context import SessionContext, SessionContextOptions
-from memservice.services.retrieval.search import SearchOptions
 from memservice.services.sessions import SessionFields
 
 routes = Routes(
@@ -146,19 +147,13 @@ def get_session_summaries(call: Call, workspace_id: str, session_id: str) -> Sum
     _SESSION + "/search",
     access=_READ,
     body=MessageSearchOptions,
-    answer=MessageShape,
+    answer=ExplainedMessage,
     many=True,
+    answer_headers=HEADERS,
 )
-def search_session(call: Call, workspace_id: str, session_id: str) -> Sequence[Message]:
+def search_session(call: Call, workspace_id: str, session_id: str) -> Response:
     """Search a session's messages
 
-    Best first.
+    Best first. With `explain`, each has the parts of its score.
     """
-    body = call.body
-    return search.search(
-        call.rt,
-        call.principal,
-        workspace_id,
-        SearchOptions(body["query"], body["limit"], body["filters"]),
-        session_id=session_id,
-    )
+    return respond_search(call, workspace_id, session_id=session_id)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from flask import Response
 
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
+from memservice.api.v3.explaining import HEADERS, respond_search
 from memservice.api.v3.schemas import messages as message_schemas
 from memservice.api.v3.schemas import usage as usage_schemas
 from memservice.api.v3.schemas import workspaces as schemas
+from memservice.api.v3.schemas.explanations import ExplainedMessage
 from memservice.api.v3.schemas.queries import (
     PageQuery,
     QueueFailuresQuery,
     QueueStatusQuery,
     WorkspaceGet,
 )
-from memservice.domain.records import Message, Workspace
+from memservice.domain.records import Workspace
 from memservice.services import workspaces
 from memservice.services.paging import Page
-from memservice.services.retrieval import search
-from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import jobs, queue_status
 from memservice.services.tasks.jobs import Job, Retried
 from memservice.services.usage import report as usage_report
@@ -93,21 +93,16 @@ def update_workspace(call: Call, workspace_id: str) -> Workspace:
     "/v3/workspaces/<workspace_id>/search",
     access=_OWN,
     body=message_schemas.WorkspaceMessageSearchOptions,
-    answer=message_schemas.Message,
+    answer=ExplainedMessage,
     many=True,
+    answer_headers=HEADERS,
 )
-def search_workspace(call: Call, workspace_id: str) -> Sequence[Message]:
+def search_workspace(call: Call, workspace_id: str) -> Response:
     """Search a workspace's messages
 
-    Best first.
+    Best first. With `explain`, each has the parts of its score.
     """
-    body = call.body
-    return search.search(
-        call.rt,
-        call.principal,
-        workspace_id,
-        SearchOptions(body["query"], body["limit"], body["filters"], scope=body["scope"]),
-    )
+    return respond_search(call, workspace_id)
 
 
 @routes.operation(

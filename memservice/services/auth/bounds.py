@@ -55,6 +55,9 @@ class Bounds:
     has_cards: bool = True
     """Whether cards are readable. A card is written from all conclusions, regardless of their
     session."""
+    is_whole: bool = False
+    """Whether the key opens the whole workspace. Only then may its statistics be told: how many
+    rows contain a word, and how many a filter excluded."""
     erased: tuple[int, ...] = ()
     """Keys of the peers that are being erased; `message_condition` and `condition` exclude them."""
 
@@ -162,7 +165,7 @@ def bounds_for(
 
 def _of_key(tx: Transaction, principal: Principal, workspace: Workspace) -> Bounds:
     if principal.admin or principal.opens_whole(workspace.slug):
-        return Bounds(workspace.key)
+        return Bounds(workspace.key, is_whole=True)
     if principal.workspace_id != workspace.slug:
         return _nothing(workspace)
     if principal.collection is not None:
@@ -174,7 +177,7 @@ def _of_key(tx: Transaction, principal: Principal, workspace: Workspace) -> Boun
     if principal.peer_id is not None:
         peer = tx.peers.by_slug(workspace.key, principal.peer_id)
         return _nothing(workspace) if peer is None else of_observer(tx, peer)
-    return Bounds(workspace.key)
+    return Bounds(workspace.key, is_whole=True)
 
 
 def _nothing(workspace: Workspace) -> Bounds:

@@ -160,7 +160,10 @@ class ConclusionRanking:
             self.trace.note(scores, scores, similarities, lists)
         keys = ranking.fuse(lists, self.rt.settings.search.fusion_k)
         if self.max_distance is not None:
-            keys = self._within_distance(keys, scores, similarities, self.max_distance)
+            within = self._within_distance(keys, scores, similarities, self.max_distance)
+            if self.trace is not None:
+                self.trace.note_distant(keys, within)
+            keys = within
         return _Ranked(keys, similarities, exhausted)
 
     def _nearest(self, k: int, ids: Sequence[int] | None) -> dict[int, float]:

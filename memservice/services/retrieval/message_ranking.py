@@ -21,7 +21,7 @@ from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
 from memservice.services.retrieval import vector_query
 from memservice.services.retrieval.query import Query
-from memservice.services.retrieval.trace import Trace
+from memservice.services.retrieval.trace import Boosts, Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.repositories import Position
 from memservice.spi.rows import Order
@@ -133,7 +133,8 @@ class MessageRanking:
             lists.append(self._boost(hits, positions))
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
-            self.trace.note(ranking.bm25(matches), scores, hits, lists)
+            boosts = self._all_boosts(positions)
+            self.trace.note(ranking.bm25(matches), scores, hits, lists, boosts)
         return ranking.fuse(lists, search.fusion_k), exhausted
 
     def _rank_among(self, messages: Sequence[Message]) -> list[Message]:
@@ -163,7 +164,8 @@ class MessageRanking:
             hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
             lists.append(self._boost(hits, positions))
         if self.trace is not None:
-            self.trace.note(ranking.bm25(matches), own_scores, hits, lists)
+            boosts = self._all_boosts(positions)
+            self.trace.note(ranking.bm25(matches), own_scores, hits, lists, boosts)
         return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
 
     def _nearest(
@@ -187,35 +189,42 @@ class MessageRanking:
         return self._readable(near)
 
     def _readable(self, positions: Iterable[Position]) -> dict[int, Position]:
-        if not self.bounds.last_seq:
+        if not self.bounds.last_seq and not self.bounds.erased:
             return {position.key: position for position in positions}
         return {
             position.key: position
             for position in positions
             if self.bounds.may_read(position.session_key, position.seq)
+            and position.author_key not in self.bounds.erased
         }
 
     def _boost(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
         """The keys by score, best first. Scores are relative to the best one, plus the boosts for
         the peer and the day that the query names."""
-        search = self.rt.settings.search
-        named, dates = self.query.named, self.query.dates
         shares = ranking.normalise(scores)
-        if named is None and not dates:
+        if self.query.named is None and not self.query.dates:
             return ranking.ranked({key: score for key, score in shares.items() if key in positions})
         boosted = {}
         for key, score in shares.items():
             position = positions.get(key)
-            if position is None:
-                continue
-            if named is not None and position.author_key == named.key:
-                score += search.name_boost
-            if position.created_at is not None and any(
-                date.matches(position.created_at) for date in dates
-            ):
-                score += search.date_boost
-            boosted[key] = score
+            if position is not None:
+                by_name, by_date = self._boosts(position)
+                boosted[key] = score + by_name + by_date
         return ranking.ranked(boosted)
+
+    def _boosts(self, position: Position) -> tuple[float, float]:
+        """For the peer and for the day that the query names."""
+        search = self.rt.settings.search
+        named, at = self.query.named, position.created_at
+        by_named = named is not None and position.author_key == named.key
+        of_day = at is not None and any(date.matches(at) for date in self.query.dates)
+        return search.name_boost if by_named else 0.0, search.date_boost if of_day else 0.0
+
+    def _all_boosts(self, positions: Mapping[int, Position]) -> dict[int, Boosts]:
+        """Those of the messages at these positions; empty if the query names neither."""
+        if self.query.named is None and not self.query.dates:
+            return {}
+        return {key: Boosts(*self._boosts(position)) for key, position in positions.items()}
 
 
 def _header_terms(

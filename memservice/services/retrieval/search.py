@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import (
     FALSE,
+    TRUE,
     Condition,
-    all_of,
     equals,
     parse_filters,
     resources,
@@ -28,16 +27,21 @@ from memservice.services.auth.principal import Principal
 from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.retrieval import query_embedding
 from memservice.services.retrieval.conclusion_ranking import ConclusionHit, ConclusionRanking
+from memservice.services.retrieval.explain import (
+    Counts,
+    Explained,
+    Narrowing,
+    count_messages,
+    explained,
+)
 from memservice.services.retrieval.message_ranking import MessageRanking
 from memservice.services.retrieval.query import Query, analyse_query
 from memservice.services.retrieval.query_embedding import NO_VECTORS, Remote
 from memservice.services.retrieval.superseded_candidates import candidates
 from memservice.services.retrieval.trace import Trace
+from memservice.spi.repositories.workspaces import Located
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
-
-if TYPE_CHECKING:
-    pass
 
 
 class Search:
@@ -140,48 +144,102 @@ def search(
 ) -> list[Message]:
     """Messages of a workspace, a session, a peer (as author) or a scope's sessions, best first.
     Empty for an unknown container."""
+    request = _Request(workspace_id, options, session_id, peer_id)
+    return _find(rt, principal, request, None)[0]
+
+
+def explain(
+    rt: Runtime,
+    principal: Principal,
+    workspace_id: str,
+    options: SearchOptions,
+    session_id: str | None = None,
+    peer_id: str | None = None,
+) -> Explained[Message]:
+    """Like `search`, with the parts of each score and what the filters removed."""
+    trace = Trace()
+    request = _Request(workspace_id, options, session_id, peer_id)
+    messages, counts = _find(rt, principal, request, trace)
+    return explained(messages, trace, rt.settings.search.fusion_k, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """Where to search, and for what."""
+
+    workspace_id: str
+    options: SearchOptions
+    session_id: str | None
+    peer_id: str | None
+
+
+def _find(
+    rt: Runtime, principal: Principal, request: _Request, trace: Trace | None
+) -> tuple[list[Message], Counts | None]:
+    """The messages, and with a trace what became of its candidates."""
     policy.require(
         principal,
-        workspace_id,
-        peer_id=peer_id,
-        session_id=session_id,
-        member=session_id is not None,
+        request.workspace_id,
+        peer_id=request.peer_id,
+        session_id=request.session_id,
+        member=request.session_id is not None,
         needs=Permission.VIEW,
     )
-    scope = options.scope
-    filters, perspective = _without_fixed(options, session_id, peer_id)
-    condition = parse_filters(filters, resources.MESSAGE, workspace_id=workspace_id)
-    lookup = Search.begin(rt, workspace_id, options.query)
+    options = request.options
+    filters, perspective = _without_fixed(options, request.session_id, request.peer_id)
+    condition = parse_filters(filters, resources.MESSAGE, workspace_id=request.workspace_id)
+    lookup = Search.begin(rt, request.workspace_id, options.query)
     with rt.storage.read() as tx:
-        located = visibility.find(tx, workspace_id, session_id=session_id, peer_id=peer_id)
+        located = visibility.find(
+            tx, request.workspace_id, session_id=request.session_id, peer_id=request.peer_id
+        )
         workspace = located.workspace
-        if workspace is None:
-            if scope is not None:
-                raise scopes.missing(scope, workspace_id)
-            return []
-        if session_id is not None and (
-            located.session is None or located.session.state == DELETING
-        ):
-            return []
-        if peer_id is not None and located.peer is None:
-            return []
-        session_keys = _sessions_of(
-            tx, workspace, located.session.key if located.session else None, scope
-        )
-        session_keys = (
-            sessions_named(tx, workspace, condition) if session_keys is None else session_keys
-        )
-        if perspective is not None:
-            condition = all_of(condition, perspective_of(tx, workspace, perspective))
-        if located.peer is not None:
-            condition = all_of(condition, equals(author_key=located.peer.key))
-        if session_id is None:
-            condition = all_of(condition, visibility.visible(tx, workspace.key))
+        if workspace is None and options.scope is not None:
+            raise scopes.missing(options.scope, request.workspace_id)
+        if workspace is None or not _exist(located, request):
+            return [], None
         caller = bounds_for(tx, principal, workspace, is_erasing=located.is_erasing)
-        bounds = caller.with_messages(condition)
+        session_keys = _sessions_of(
+            tx, workspace, located.session.key if located.session else None, options.scope
+        )
+        if session_keys is None:
+            session_keys = sessions_named(tx, workspace, condition)
         if session_keys is not None:
-            bounds = bounds.in_sessions(session_keys)
-        return lookup.messages(tx, bounds, options.limit)
+            caller = caller.in_sessions(session_keys)
+        if request.session_id is None:
+            caller = caller.with_messages(visibility.visible(tx, workspace.key))
+        narrowing = Narrowing(caller, _filters(tx, workspace, located, perspective, condition))
+        bounds = caller.with_messages(narrowing.condition)
+        messages = lookup.messages(tx, bounds, options.limit, trace)
+        if trace is None:
+            return messages, None
+        return messages, count_messages(tx, narrowing, trace, len(messages))
+
+
+def _exist(located: Located, request: _Request) -> bool:
+    """Whether the session and the peer exist, as far as the request names them."""
+    session, peer = located.session, located.peer
+    if request.session_id is not None and (session is None or session.state == DELETING):
+        return False
+    return request.peer_id is None or peer is not None
+
+
+def _filters(
+    tx: Transaction,
+    workspace: Workspace,
+    located: Located,
+    perspective: str | None,
+    condition: Condition,
+) -> dict[str, Condition]:
+    """The filters of a request by name: those of its route first."""
+    filters: dict[str, Condition] = {}
+    if located.peer is not None:
+        filters["peer"] = equals(author_key=located.peer.key)
+    if perspective is not None:
+        filters["peer_perspective"] = perspective_of(tx, workspace, perspective)
+    if condition != TRUE:
+        filters["filters"] = condition
+    return filters
 
 
 def _without_fixed(

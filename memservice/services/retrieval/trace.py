@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A row in the list by text."""
+
+    rank: int
+    """From 1, after the boosts."""
+    share: float
+    """What the list adds to the final score: 1 / (k + rank)."""
+    score: float | None
+    """BM25 with the share of neighbouring messages. None if the caller may not know it."""
+    own_score: float | None
+    """BM25 of the row's own words; None as above, and for a row that has none of the query's."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPart:
+    """A row in the list by vectors, or outside of it with a known similarity."""
+
+    rank: int | None
+    share: float
+    """0 outside of the list."""
+    similarity: float
+    """Cosine similarity to the query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boosts:
+    """What is added in each list to a score that is 1 for the best row."""
+
+    name: float = 0.0
+    """The query names the author."""
+    date: float = 0.0
+    """The query names the day."""
+
+
+NO_BOOSTS = Boosts()
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of one result's score; None if a list does not contain the row."""
+    """The parts of one result's score."""
 
-    own: float | None
-    """BM25 of the row's own words."""
-    text: float | None
-    """BM25 plus the share of neighbouring messages."""
-    text_rank: int | None
-    """Rank in the list by text, from 1, after the boosts for a named peer and day."""
-    similarity: float | None
-    """Cosine similarity to the query."""
-    vector_rank: int | None
-    fused: float
-    """The final score: the sum of 1 / (k + rank) over both lists."""
+    score: float
+    """The final score: the sum of the shares; 0 for a row of neither list."""
+    text: TextPart | None
+    """None if the list by text does not contain the row."""
+    vector: VectorPart | None
+    """None without a similarity."""
+    boosts: Boosts = NO_BOOSTS
+
+    def without_weights(self) -> Parts:
+        """Without the scores by BM25. They reveal how many texts of the whole workspace contain a
+        word, also those that the caller may not read."""
+        if self.text is None:
+            return self
+        return replace(self, text=replace(self.text, score=None, own_score=None))
 
 
 @dataclass(slots=True)
 class Trace:
-    """Filled by the ranking that gets it; the last pass counts."""
+    """Filled by the ranking that gets it. The scores are those of its last pass, the candidates
+    those of all."""
 
     own: Mapping[int, float] = field(default_factory=dict)
     text: Mapping[int, float] = field(default_factory=dict)
     similarities: Mapping[int, float] = field(default_factory=dict)
+    boosts: Mapping[int, Boosts] = field(default_factory=dict)
     ranks: Sequence[Mapping[int, int]] = ()
+    """Of each list: key → rank."""
+    candidates: set[int] = field(default_factory=set)
+    """The keys in a list of any pass."""
+    too_distant: set[int] = field(default_factory=set)
+    """Those that the maximum distance excluded."""
 
     def note(
         self,
@@ -38,19 +86,32 @@ class Trace:
         text: Mapping[int, float],
         similarities: Mapping[int, float],
         lists: Sequence[Sequence[int]],
+        boosts: Mapping[int, Boosts] | None = None,
     ) -> None:
         """`lists`: keys by text and, with vectors, by similarity, best first."""
         self.own, self.text, self.similarities = own, text, similarities
+        self.boosts = boosts or {}
         self.ranks = [{key: rank for rank, key in enumerate(keys, 1)} for keys in lists]
+        self.candidates.update(*lists)
+
+    def note_distant(self, keys: Collection[int], within: Collection[int]) -> None:
+        """`within`: those of the keys that are not too distant."""
+        self.too_distant = set(keys).difference(within)
+
+    @property
+    def lists(self) -> list[str]:
+        """The names of the lists that were fused."""
+        return ["text", "vector"][: len(self.ranks)]
 
     def parts(self, key: int, k: int) -> Parts:
         """The parts of the score of the row with this key; `k` as in `domain.ranking.fuse`."""
         text_rank, vector_rank = ([ranks.get(key) for ranks in self.ranks] + [None, None])[:2]
-        return Parts(
-            self.own.get(key),
-            self.text.get(key),
-            text_rank,
-            self.similarities.get(key),
-            vector_rank,
-            sum(1.0 / (k + rank) for rank in (text_rank, vector_rank) if rank is not None),
-        )
+        text = vector = None
+        if text_rank is not None:
+            share = 1.0 / (k + text_rank)
+            text = TextPart(text_rank, share, self.text.get(key), self.own.get(key))
+        if key in self.similarities:
+            share = 0.0 if vector_rank is None else 1.0 / (k + vector_rank)
+            vector = VectorPart(vector_rank, share, self.similarities[key])
+        score = sum(part.share for part in (text, vector) if part is not None)
+        return Parts(score, text, vector, self.boosts.get(key, NO_BOOSTS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Response, request
 
-from memservice.services.retrieval import explain
+from memservice.services.retrieval import workspace_search
 from memservice.spi import web
 from memservice_console.forms import Form
 from memservice_console.rendering import render
@@ -20,7 +20,7 @@ def search(workspace_id: str) -> Response:
     results = None
     if form.text("query") is not None:
         with form.refusals():
-            results = explain.search(
+            results = workspace_search.explain(
                 web.runtime(), visitor().principal, workspace_id, form["query"]
             )
     return render(

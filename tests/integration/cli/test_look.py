@@ -57,6 +57,7 @@ COMMANDS = (
     ("sessions", "--peer", "alice"),
     ("search", "-w", "acme", "tortoise"),
     ("search", "--peer", "alice", "tortoise"),
+    ("search", "--explain", "tortoise"),
     ("search", "--session", "talk", "--limit", "1", "physics"),
     ("show", "workspace"),
     ("show", "peer", "alice"),
@@ -87,6 +88,12 @@ def test_what_is_shown(memservice: Run, server: Server) -> None:
     assert [item["id"] for item in json_of("workspaces")] == ["acme"]
     assert {item["id"] for item in json_of("peers")} == {"alice", "bob"}
     assert json_of("search", "tortoise")[0]["content"].startswith("I own a tortoise")
+    assert json_of("search", "--explain", "tortoise")[0]["explanation"]["text"]["rank"] == 1
+    heads, first, *_ = memservice("search", "--explain", "tortoise", **store(server)).stdout.split(
+        "\n"
+    )
+    assert heads.split()[:4] == ["MESSAGE", "SCORE", "TEXT", "RANK"]
+    assert first.split()[2] == "1"
     shown = json_of("show", "peer", "alice")
     assert shown["peer_card"] == ["Owns a tortoise"]
     assert "Balthazar" in shown["conclusions"][0]["content"]

@@ -10,8 +10,8 @@ from memservice.services import cards, conclusions, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import chat
 from memservice.services.chat.chat import ChatOptions
-from memservice.services.conclusions import ConclusionDraft
-from memservice.services.retrieval import context, explain, representation, search
+from memservice.services.conclusions import ConclusionDraft, QueryOptions
+from memservice.services.retrieval import context, representation, search, workspace_search
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
 from memservice.services.retrieval.search import SearchOptions
@@ -34,8 +34,10 @@ def test_no_service_takes_more_than_the_api(console: Console, subtests: pytest.S
             lambda: chat.ask_peer(rt, admin, "w", "alice", ChatOptions(LONG)),
             lambda: chat.ask_workspace(rt, admin, "w", ChatOptions(LONG)),
             lambda: search.search(rt, admin, "w", SearchOptions(LONG)),
-            lambda: explain.search(rt, admin, "w", LONG),
+            lambda: search.explain(rt, admin, "w", SearchOptions(LONG)),
+            lambda: workspace_search.explain(rt, admin, "w", LONG),
             lambda: conclusions.query(rt, admin, "w", LONG, filters=PAIR),
+            lambda: conclusions.explain(rt, admin, "w", QueryOptions(LONG, filters=PAIR)),
         ),
         ("search_query",): (
             lambda: representation.of_peer(rt, admin, "w", "alice", asked),

@@ -48,11 +48,16 @@ class MessageGet(Listing):
     RESOURCE = resources.MESSAGE
 
 
+class MessageSearchOptions(messages.MessageSearchOptions):
+    class Meta(messages.MessageSearchOptions.Meta):
+        exclude = ("explain",)
+
+
 class SearchBody(Nested):
     """The body of a search. The first clients send only the text."""
 
     def __init__(self) -> None:
-        super().__init__(messages.MessageSearchOptions, required=True)
+        super().__init__(MessageSearchOptions, required=True)
 
     def _deserialize(
         self,

@@ -50,11 +50,11 @@ class ObservationGet(Listing):
 
 class ObservationQuery(conclusions.ConclusionQuery):
     class Meta(BaseSchema.Meta):
-        exclude = ("as_of",)
+        exclude = ("as_of", "explain")
 
     @post_load
     def _read_global(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        return {**data, "filters": _without_global(data["filters"]), "as_of": None}
+        return {**data, "filters": _without_global(data["filters"])}
 
 
 class ObservationCreate(conclusions.ConclusionCreate):

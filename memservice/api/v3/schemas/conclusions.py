@@ -16,6 +16,7 @@ from memservice.api.fields import (
     String,
 )
 from memservice.api.schema import AliasedSchema, BaseSchema
+from memservice.api.v3.schemas.messages import EXPLAIN_OPTION
 from memservice.api.v3.schemas.queries import AsOf
 from memservice.api.validators import Length, OneOf, Range
 from memservice.domain.derived_rules import STATEMENT_KINDS
@@ -43,6 +44,7 @@ class ConclusionQuery(AsOf):
     top_k = Integer(load_default=10, validate=Range(1, 100))
     distance = Float(allow_none=True, load_default=None, validate=Range(0, 1))
     filters = JsonObject(allow_none=True, load_default=None)
+    explain = Boolean(load_default=False, metadata={"description": EXPLAIN_OPTION})
 
 
 class Conclusion(BaseSchema):

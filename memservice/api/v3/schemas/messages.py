@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memservice.api.fields import (
+    Boolean,
     DateTime,
     FromPath,
     Integer,
@@ -17,6 +18,8 @@ from memservice.api.schema import BaseSchema
 from memservice.api.v3.schemas.configuration import MessageConfiguration
 from memservice.api.validators import Length, LengthOfSetting, Range
 from memservice.domain.sizes import MAX_QUERY
+
+EXPLAIN_OPTION = "Add to each result the parts of its score"
 
 
 class MessageCreate(BaseSchema):
@@ -78,6 +81,7 @@ class MessageSearchOptions(BaseSchema):
     query = String(required=True, validate=Length(max=MAX_QUERY))
     filters = JsonObject(allow_none=True, load_default=None)
     limit = Integer(load_default=10, validate=Range(1, 100))
+    explain = Boolean(load_default=False, metadata={"description": EXPLAIN_OPTION})
 
 
 class WorkspaceMessageSearchOptions(MessageSearchOptions):
