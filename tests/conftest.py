@@ -22,6 +22,7 @@ from memservice.services.members import passwords
 from support import redis_server
 from support.processes.fork_server import share_compiled_rules
 from support.receiver import Receiver, receiving
+from support.reports import send_needed_reports
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -94,6 +95,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
         return None
     config.option.loadscopereorder = False
     return FileScheduling(config, log)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        send_needed_reports(config)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -141,7 +141,10 @@ class SpaceIndexes:
                     space.key,
                     time.monotonic() - started_at,
                 )
-        self._cached.pop(space.key, None)
+                space_index = possible_index
+            # A search that found no index need not look again, and start this again, at once.
+            if self._cached.get(space.key, (0.0, None))[1] != space_index:
+                self._cached.pop(space.key, None)
 
     def _build(self, driver: Driver, index: SpaceIndex, rows: int) -> None:
         create = f"CREATE INDEX CONCURRENTLY {index.name} {index.definition}".encode()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 log = logging.getLogger("memservice.metrics")
 
@@ -24,6 +26,14 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     timeout = 0.2
     """Seconds between checks whether to end."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report an error, unless it is that the client has gone."""
+        error = sys.exception()
+        if isinstance(error, ConnectionError):
+            log.debug("a client of /metrics did not wait for the answer: %s", error)
+        else:
+            log.exception("cannot answer a request for metrics")
 
 
 class MetricsEndpoint:

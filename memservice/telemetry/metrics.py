@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -28,7 +28,7 @@ from memservice.telemetry.events import (
 from memservice.telemetry.meter import BUFFER_FULL, SEND_FAILED, TRACE, Meter
 
 if TYPE_CHECKING:
-    from prometheus_client import Counter, Gauge, Histogram
+    from prometheus_client import Counter, Gauge, Histogram, Metric
     from prometheus_client.metrics import MetricWrapperBase
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
@@ -351,7 +351,6 @@ class Metrics(Meter):
         """The metrics of all processes that share this one's directory, in Prometheus's format, and
         the content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-        from prometheus_client.multiprocess import MultiProcessCollector
 
         self.sampler()
         self.collector()
@@ -360,8 +359,31 @@ class Metrics(Meter):
         if directory:
             _delete_stale_gauges(Path(directory))
             registry = CollectorRegistry()
-            MultiProcessCollector(registry, directory)  # type: ignore[no-untyped-call]  # as above
+            registry.register(_SharedValues(Path(directory)))
         return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+class _SharedValues:
+    """The values of all processes that share a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def collect(self) -> Iterable[Metric]:
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        # prometheus_client's own collector fails at a file that another process has just created:
+        # it is empty for a moment.
+        files = [str(file) for file in self._directory.glob("*.db") if _has_values(file)]
+        metrics: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        return metrics
+
+
+def _has_values(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # of a process that has ended
+        return False
 
 
 def template(rule: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 
 import pytest
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
@@ -28,7 +29,9 @@ def ordered(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
     Files, whose tests compute all the time, alternate with tests that wait for processes and
     timeouts, from the beginning to the end: so there is always something to compute. Of both, what
-    takes long comes first: then all processes end at about the same time.
+    takes long comes first: then all processes end at about the same time. A unit stands where the
+    tests before it are the same part of all tests of its kind: by the number of units instead, the
+    large files would leave the last half of the time to tests that wait.
     """
     units: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -36,13 +39,17 @@ def ordered(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     computing, waiting = list[list[pytest.Item]](), list[list[pytest.Item]]()
     for name, unit in units.items():
         (computing if name.endswith(".py") else waiting).append(unit)
-    by_position = [
-        (number / len(kind), unit)
-        for kind in (computing, waiting)
-        for number, unit in enumerate(sorted(kind, key=_shortness))
-    ]
+    by_position = [*_positions(computing), *_positions(waiting)]
     by_position.sort(key=lambda position: position[0])
     return [item for _, unit in by_position for item in unit]
+
+
+def _positions(kind: Iterable[list[pytest.Item]]) -> list[tuple[float, list[pytest.Item]]]:
+    """Each unit, and the part of the tests of its kind that come before it."""
+    units = sorted(kind, key=_shortness)
+    count = sum(map(len, units))
+    before = accumulate(map(len, units), initial=0)
+    return [(number / count, unit) for number, unit in zip(before, units, strict=False)]
 
 
 def _unit(item: pytest.Item) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine
 from memservice.testing.vectors import OURS, VectorIndexContract, keys, row, space
+from memservice_postgres import vector_indexes
 from memservice_postgres.connections import config_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
@@ -233,6 +235,32 @@ def test_an_unfinished_index_is_rebuilt_and_one_without_rows_dropped(
         storage.write(lambda tx: index.drop(tx, OURS))
         indexes.build_if_large(OURS)
         assert connection.execute(named).fetchall() == []
+
+
+def test_a_small_space_is_looked_at_once_a_minute(
+    store: tuple[str, PostgresStorage],
+    storage: PostgresStorage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And not by each search, which would start a thread and open a connection each time."""
+    looks: list[str] = []
+    find = vector_indexes._find
+
+    def counted_find(*arguments: Any) -> Any:
+        looks.append(threading.current_thread().name)
+        return find(*arguments)
+
+    monkeypatch.setattr(vector_indexes, "_find", counted_find)
+    indexes = SpaceIndexes(config_of(store[0]), log)
+    index = PostgresVectorIndex(indexes)
+    storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
+    for _ in range(3):
+        with storage.read() as tx:
+            assert len(index.query(tx, OURS, row(1).vector, 5, EVERYTHING)) == 3
+        for thread in threading.enumerate():
+            if thread.name == "memservice-vectors":
+                thread.join(30)
+    assert sorted(looks) == ["MainThread", "memservice-vectors"]
 
 
 def test_an_index_is_built_automatically_once_a_space_is_large(

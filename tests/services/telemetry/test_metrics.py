@@ -7,9 +7,12 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 import memservice
 from memservice.app import create_app
@@ -344,6 +347,37 @@ def test_a_second_worker_takes_over_the_metrics_port() -> None:
     with urllib.request.urlopen(url, timeout=5) as answer:
         assert answer.read() == b"second\n"
     second.close()
+
+
+def test_values_that_another_process_is_about_to_write_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is empty between its creation and its first value."""
+    (tmp_path / "counter_1.db").touch()
+    untyped: Any = MmapedDict
+    written = untyped(str(tmp_path / "counter_2.db"))
+    written.write_value(mmap_key("lamps", "lamps_total", [], [], "Lamps."), 3.0, 0.0)
+    written.close()
+    monkeypatch.setenv(telemetry_metrics.DIRECTORY, str(tmp_path))
+    assert "lamps_total 3.0" in told(Metrics("memservice", "deriver"))
+
+
+@pytest.mark.parametrize(
+    ("error", "level"), [(BrokenPipeError("gone"), "DEBUG"), (ValueError("broken"), "ERROR")]
+)
+def test_a_client_that_has_gone_is_no_error(
+    error: Exception, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing() -> tuple[bytes, str]:
+        raise error
+
+    caplog.set_level("DEBUG", "memservice.metrics")
+    endpoint = MetricsEndpoint("127.0.0.1", 0, failing)
+    assert endpoint.listening.wait(5)
+    with pytest.raises(ConnectionError):
+        urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics", timeout=5)
+    endpoint.close()
+    assert [record.levelname for record in caplog.records] == [level]
 
 
 def test_the_number_of_workspace_labels_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
-"""A reasoner that obeys commands in messages (`loop`, `sleep 5`, `raise …`). It is importable by
-name, so that another process finds it."""
+"""A reasoner that obeys commands in messages (`loop`, `sleep 5`, `wait FILE|FILE`, `raise …`). It
+is importable by name, so that another process finds it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from memservice.hookspecs import hookimpl
@@ -23,6 +24,8 @@ from memservice.spi.reasoner import (
     Summarized,
     SummarizeRequest,
 )
+
+MAX_WAIT_SECONDS = 60.0
 
 
 class CommandReasoner:
@@ -44,6 +47,8 @@ class CommandReasoner:
             re.fullmatch("(a+)+b", "a" * 40)  # holds the interpreter's lock for years
         elif what == "sleep":
             time.sleep(float(rest))
+        elif what == "wait":
+            _announce_and_wait(*map(Path, rest.split("|")))
         elif what == "raise":
             raise ValueError(rest)
         elif what == "end":
@@ -65,6 +70,16 @@ class CommandReasoner:
 
     def answer(self, request: AnswerRequest) -> Iterator[str]:
         return iter([str(os.getpid())])
+
+
+def _announce_and_wait(started: Path, may_end: Path) -> None:
+    """Create a file, and wait for another one."""
+    started.touch()
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
+    while not may_end.exists():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{may_end} was not created")
+        time.sleep(0.02)
 
 
 def opens(settings: Any, context: Any) -> CommandReasoner:
