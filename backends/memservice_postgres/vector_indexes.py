@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -33,7 +33,8 @@ LINKS = 800
 """Bytes of the graph for each vector, in addition to the vector."""
 
 _FIND = """
-    SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    SELECT c.relname, i.indisvalid, greatest(c.reltuples, 0)::bigint
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     WHERE i.indrelid = to_regclass('vectors') AND c.relname = ANY(%s)
 """
 _OURS = r"""
@@ -59,6 +60,8 @@ class SpaceIndex:
     space: int
     dimension: int
     half: bool
+    rows: int = 0
+    """The estimated number of vectors in it."""
 
     @property
     def name(self) -> str:
@@ -208,6 +211,7 @@ def _find(driver: Driver, space: Space) -> tuple[SpaceIndex | None, list[str]]:
         for index in (SpaceIndex(space.key, space.dimension, half) for half in (False, True))
     }
     rows = driver.execute(_FIND, (list(possible),)).fetchall()
-    return next((possible[name] for name, valid in rows if valid), None), [
-        name for name, valid in rows if not valid
-    ]
+    return (
+        next((replace(possible[name], rows=size) for name, valid, size in rows if valid), None),
+        [name for name, valid, _ in rows if not valid],
+    )

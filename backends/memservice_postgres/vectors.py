@@ -31,6 +31,9 @@ index; of large vectors fewer (`scaled`)."""
 MIN_EF_SEARCH = 200
 """Minimum candidates of a search in an index, for better recall at the cost of a few milliseconds
 (benchmarks/vectors.py)."""
+SHARE = 16
+"""If fewer than one in so many vectors of a space match a filter, the planner chooses between the
+index, which visits as many times more vectors, and comparing the matching rows."""
 MAX_SCANNED = 40_000
 """Maximum neighbours that the index checks against a filter, before the query falls back to
 comparing the matching rows."""
@@ -174,27 +177,34 @@ class PostgresVectorIndex:
             "limit": k,
         }
         index = self.indexes.of(driver, space) if ids is None else None
-        if index is not None and (
-            index_filter == EVERYTHING
-            or self._exceeds(scaled(self._exact, space), driver, fits, arguments)
-        ):
-            hits = _by_index(driver, index, fits, arguments)
-            if len(hits) == k:
-                return hits
+        if index is not None:
+            exact = scaled(self._exact, space)
+            share = index.rows // SHARE
+            matching = (
+                None
+                if index_filter == EVERYTHING
+                else _count(driver, fits, arguments, max(exact, share) + 1)
+            )
+            if matching is None or matching > exact:
+                forced = matching is None or matching > share
+                hits = _by_index(driver, index, fits, arguments, forced=forced)
+                if len(hits) == k:
+                    return hits
         return _hits(
             driver.execute(_NEAREST.format(fits=fits).encode(), arguments, binary=True).fetchall()
         )
 
-    def _exceeds(self, rows: int, driver: Driver, fits: str, arguments: dict[str, Any]) -> bool:
-        """Whether more rows match."""
-        sql = _FITTING.format(fits=fits).encode()
-        (count,) = driver.execute(sql, {**arguments, "limit": rows + 1}).fetchall()[0]
-        return bool(count > rows)
+
+def _count(driver: Driver, fits: str, arguments: dict[str, Any], limit: int) -> int:
+    """The number of vectors that match, at most `limit`."""
+    sql = _FITTING.format(fits=fits).encode()
+    return int(driver.execute(sql, {**arguments, "limit": limit}).fetchall()[0][0])
 
 
 def _by_index(
-    driver: Driver, index: SpaceIndex, fits: str, arguments: dict[str, Any]
+    driver: Driver, index: SpaceIndex, fits: str, arguments: dict[str, Any], *, forced: bool
 ) -> list[VectorHit]:
+    """Unless `forced`, the planner may compare the matching rows instead."""
     candidates = 2 * arguments["limit"] if index.half else arguments["limit"]
     # If a filter removes hits, the index continues with the next nearest ones until there are
     # enough.
@@ -203,15 +213,19 @@ def _by_index(
         (
             f"SET LOCAL hnsw.ef_search = {min(1_000, max(MIN_EF_SEARCH, 2 * candidates))}; SET "
             "LOCAL hnsw.iterative_scan = strict_order; "
-            f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCANNED}"
+            f"SET LOCAL hnsw.max_scan_tuples = {MAX_SCANNED}; "
+            # It expects too few rows of a pair, whose columns depend on each other. Only a plan
+            # without the index has to sort all of them.
+            f"SET LOCAL enable_sort = {'off' if forced else 'on'}"
         ).encode(),
     )
     sql = _NEAREST_BY_INDEX.format(space=index.space, type=index.type, fits=fits)
-    return _hits(
-        driver.execute(
-            sql.encode(), {**arguments, "candidates": candidates}, binary=True, prepare=False
-        ).fetchall()
-    )
+    rows = driver.execute(
+        sql.encode(), {**arguments, "candidates": candidates}, binary=True, prepare=False
+    ).fetchall()
+    if forced:
+        execute_directly(driver, b"SET LOCAL enable_sort = on")
+    return _hits(rows)
 
 
 def _hits(rows: Sequence[tuple[Any, ...]]) -> list[VectorHit]:

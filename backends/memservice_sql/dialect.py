@@ -118,6 +118,10 @@ class SqlDialect(ABC):
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         """The condition that the column's value is in a list of any length (one slot)."""
 
+    def by_key(self, query: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
+        """The query, whose condition lists keys of the table, such that it looks up these rows."""
+        return query
+
     @abstractmethod
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         """A table with columns `v0`, `v1` … of these types, materialised once per statement. Its

@@ -117,6 +117,8 @@ class SqlRows:
 
         def write(slots: Slots) -> sa.Executable:
             query = sa.select(*info.mapping.columns).where(to_sql(info.filterable, shape_, slots))
+            if _lists_keys(shape_):
+                query = self.store.dialect.by_key(query, info.table)
             return window(query.order_by(*ordering(info.table, order)), slots, limit, offset)
 
         rows = self.run(
@@ -334,6 +336,11 @@ class SqlRows:
             raise UniqueViolation(*violated) from error
         if savepoint:
             self._cursor.execute("RELEASE change", ())
+
+
+def _lists_keys(shape_: Shape) -> bool:
+    """Whether a condition permits only rows with the keys of a list."""
+    return ("in", "key") in shape_[1:] if shape_[0] == "all" else shape_ == ("in", "key")
 
 
 def ordering(table: sa.Table, order: Sequence[Order]) -> list[sa.ColumnElement[Any]]:

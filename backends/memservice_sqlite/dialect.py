@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.types import TypeEngine
 
@@ -47,6 +49,20 @@ _DAMAGED = {
     sqlite3.SQLITE_CORRUPT: "is damaged",
     sqlite3.SQLITE_NOTADB: "is not a SQLite database, or its beginning is damaged",
 }
+
+
+class _Compiler(SQLiteCompiler):
+    """With hints after the names of tables."""
+
+    def get_from_hint_text(self, table: Any, text: str | None) -> str | None:
+        return text
+
+
+class Compiling(SQLiteDialect_pysqlite):
+    """Compiles the statements of `memservice_sql`."""
+
+    statement_compiler = _Compiler
+    supports_statement_cache = True
 
 
 class SqliteDialect(SqlDialect):
@@ -206,6 +222,11 @@ class SqliteDialect(SqlDialect):
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
         return column.in_(sa.select(each.c.value))
+
+    def by_key(self, query: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
+        # Without it, SQLite prefers an index on several other columns of the condition, however
+        # many rows it has to read from it.
+        return query.with_hint(table, "NOT INDEXED")
 
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")

@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -18,7 +17,7 @@ from memservice.spi.storage import Finding
 from memservice_sql.storage import SqlStorage
 from memservice_sqlite import json_text
 from memservice_sqlite.connections import ConnectionConfig
-from memservice_sqlite.dialect import SqliteDialect
+from memservice_sqlite.dialect import Compiling, SqliteDialect
 from memservice_sqlite.text import SqliteTextIndex
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class SqliteStorage(SqlStorage):
     poll_seconds = 0.05
 
     def __init__(self, config: ConnectionConfig, dialect: SqliteDialect) -> None:
-        sqlalchemy_dialect = SQLiteDialect_pysqlite(
+        sqlalchemy_dialect = Compiling(
             json_serializer=json_text.write, json_deserializer=json_text.read
         )
         super().__init__(dialect, sqlalchemy_dialect, str(config.path))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -279,45 +279,33 @@ class SqliteTextIndex:
     ) -> list[_Candidate]:
         """Rows with the rarest terms: the best `k` if the postings of all terms were read, else up
         to `4 * k`."""
+        # Imports numpy at the first search.
+        from memservice_sqlite.postings import Postings
+
         sql = _POSTINGS if index_filter == EVERYTHING else _POSTINGS_THAT_FIT
         named = {} if index_filter == EVERYTHING else parameters(index_filter)
-        masks: dict[int, int] = {}
+        postings = Postings()
 
-        def read(matches: Mapping[str, int], limit: int = -1) -> None:
-            """Set each query's bits in the masks of the rows that match it."""
-            lists = (
-                connection.exec_driver_sql(sql, named | {"matches": array(matches), "limit": limit})
-                .scalars()
-                .all()
-            )
-            for ids, bits in zip(lists, matches.values(), strict=True):
-                for id in json.loads(f"[{ids or ''}]"):
-                    masks[id] = masks.get(id, 0) | bits
+        def read(matches: Mapping[str, float], limit: int = -1) -> None:
+            """Add each query's weight to the rows that match it."""
+            rows = _rows(connection, sql, named | {"matches": array(matches), "limit": limit})
+            for (ids,), weight in zip(rows, matches.values(), strict=True):
+                postings.add(ids, weight)
 
-        queries = [f'"{prefix}{term.token}"' for term in search_terms]
+        queries = {f'"{prefix}{term.token}"': term.weight for term in search_terms}
         affordable_count = sum(
             total <= self._budget for total in accumulate(term.rows for term in search_terms)
         )
-        read({query: 1 << bit for bit, query in enumerate(queries[:affordable_count])})
-        common_queries = queries[affordable_count:]
-        if len(masks) < k and len(common_queries) > 1:
+        read(dict(list(queries.items())[:affordable_count]))
+        common_queries = list(queries)[affordable_count:]
+        if len(common_queries) > 1 and postings.rows < k:
             # First the rows with the rarest of the common terms and another common term.
-            read(
-                {
-                    f"{common_queries[0]} AND ({' OR '.join(common_queries[1:])})": 1
-                    << affordable_count
-                },
-                self._budget,
-            )
-        if common_queries and len(masks) < k:
-            read(dict.fromkeys(common_queries, 0), k)
-        weights = {mask: _weight(search_terms, mask) for mask in set(masks.values())}
-        best = sorted([(weights[mask], id) for id, mask in masks.items()], reverse=True)[
-            : 4 * k if common_queries else k
-        ]
-        unread = (1 << len(queries)) - (1 << affordable_count)
-        rows = connection.exec_driver_sql(_ROWS, (array(id for _, id in best),)).all()
-        return [_Candidate(id, length, stored, masks[id] | unread) for id, length, stored in rows]
+            rarest, *others = common_queries
+            read({f"{rarest} AND ({' OR '.join(others)})": queries[rarest]}, self._budget)
+        if common_queries and postings.rows < k:
+            read(dict.fromkeys(common_queries, 0.0), k)
+        best = postings.best(4 * k if common_queries else k)
+        return _rows(connection, _ROWS, (array(best),))
 
 
 class _SearchTerm(NamedTuple):
@@ -328,17 +316,15 @@ class _SearchTerm(NamedTuple):
     """Its inverse document frequency, as in BM25."""
 
 
-class _Candidate(NamedTuple):
-    id: int
-    length: int
-    terms: str
-    """As returned by `_encoded`."""
-    mask: int
-    """Bit n is set if the row may contain search term n."""
+_Candidate = tuple[int, int, str]
+"""Id, length, and terms as `_encoded` returns them."""
 
 
-def _weight(search_terms: Sequence[_SearchTerm], mask: int) -> float:
-    return sum(term.weight for bit, term in enumerate(search_terms) if mask >> bit & 1)
+def _rows(connection: Connection, sql: str, values: Any) -> list[Any]:
+    """The rows of a statement as the driver returns them: SQLAlchemy's cost more to make."""
+    cursor = connection.exec_driver_sql(sql, values).cursor
+    assert cursor is not None
+    return list(cursor.fetchall())
 
 
 def _rows_of_keys(
@@ -352,10 +338,7 @@ def _rows_of_keys(
         "workspace": workspace_key,
         "ids": array({key * 4 + code for key in keys}),
     }
-    return [
-        _Candidate(id, length, terms, -1)
-        for id, length, terms in connection.exec_driver_sql(_FITTING_ROWS, named).all()
-    ]
+    return _rows(connection, _FITTING_ROWS, named)
 
 
 def _rows_of_sessions(
@@ -374,10 +357,7 @@ def _rows_of_sessions(
     ):
         return None
     named = parameters(index_filter) | {"workspace": workspace_key, "kind": code}
-    return [
-        _Candidate(id, length, stored, -1)
-        for id, length, stored in connection.exec_driver_sql(_FITTING_ROWS_OF_SESSIONS, named).all()
-    ]
+    return _rows(connection, _FITTING_ROWS_OF_SESSIONS, named)
 
 
 def _best(
@@ -388,18 +368,12 @@ def _best(
 ) -> list[TextHit]:
     """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
     of each term."""
-    all_marks = [
-        (term_of_token[term.token], f" {term.token}=", term.weight) for term in search_terms
-    ]
-    marks_of = {
-        mask: [mark for bit, mark in enumerate(all_marks) if mask >> bit & 1]
-        for mask in {row.mask for row in rows}
-    }
+    marks = [(term_of_token[term.token], f" {term.token}=", term.weight) for term in search_terms]
     ranked: list[tuple[float, int, int, dict[str, int]]] = []
-    for id, length, terms, mask in rows:
+    for id, length, terms in rows:
         counts: dict[str, int] = {}
         weight = 0.0
-        for term, mark, term_weight in marks_of[mask]:
+        for term, mark, term_weight in marks:
             position = terms.find(mark)
             if position >= 0:
                 start = position + len(mark)

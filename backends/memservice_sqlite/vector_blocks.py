@@ -33,6 +33,9 @@ ROUNDING = 1e-5
 """An upper bound of the error of float32 scores: rows this close to the worst retained score are
 scored again in float64."""
 
+FEW = 32
+"""If fewer than one in so many rows of a block match a filter, only these are multiplied."""
+
 KEY, ROW, SESSION, AUTHOR, LEVEL, AT, DELETED_AT = range(7)
 """Columns of a block's `facts`: the vector's key, its row's key, the row's session, author, level
 code and time, and the key of its tombstone."""
@@ -53,8 +56,8 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows of one pair at one version: facts (n × 7, int64) and unit vectors (n × dimension,
-    float32)."""
+    """Rows of one pair at one version: facts (n × 7, int64) and unit vectors as columns (dimension
+    × n, float32), so that a query that is zero in most dimensions reads few of them."""
 
     facts: Integers
     matrix: Vector
@@ -70,7 +73,7 @@ class Partition:
 
     def __init__(self, dimension: int, since: int, capacity: int = 0) -> None:
         self._facts: Integers = np.empty((capacity, 7), np.int64)
-        self._matrix: Vector = np.empty((capacity, dimension), np.float32)
+        self._matrix: Vector = np.empty((dimension, capacity), np.float32)
         self.since = since
         """A tombstone's key. Rows deleted up to it may be missing here, so a transaction that sees
         an earlier version must not use this partition."""
@@ -84,17 +87,20 @@ class Partition:
         return self._facts.nbytes + self._matrix.nbytes + OVERHEAD
 
     def block(self) -> Block:
-        return Block(self._facts[: self.rows], self._matrix[: self.rows])
+        return Block(self._facts[: self.rows], self._matrix[:, : self.rows])
 
     def append(self, block: Block) -> None:
         """Append rows. Their keys must be greater than all existing ones."""
         end = self.rows + len(block.facts)
         if end > len(self._facts):
             capacity = max(end, self.rows * 5 // 4, 8)
-            self._facts = _enlarged(self._facts, self.rows, capacity)
-            self._matrix = _enlarged(self._matrix, self.rows, capacity)
+            facts: Integers = np.empty((capacity, 7), np.int64)
+            matrix: Vector = np.empty((len(self._matrix), capacity), np.float32)
+            facts[: self.rows] = self._facts[: self.rows]
+            matrix[:, : self.rows] = self._matrix[:, : self.rows]
+            self._facts, self._matrix = facts, matrix
         self._facts[self.rows : end] = block.facts
-        self._matrix[self.rows : end] = block.matrix
+        self._matrix[:, self.rows : end] = block.matrix
         self.rows = end
 
     def mark_deleted(self, keys: Integers, tombstones: Integers) -> None:
@@ -115,8 +121,9 @@ class Partition:
     def without_deleted(self, since: int) -> Partition:
         """A smaller copy, without rows deleted up to tombstone `since`, the newest one."""
         existing = self._facts[: self.rows, DELETED_AT] == NEVER_DELETED
-        copy = Partition(self._matrix.shape[1], since)
-        copy.append(Block(self._facts[: self.rows][existing], self._matrix[: self.rows][existing]))
+        copy = Partition(len(self._matrix), since)
+        matrix = self._matrix[:, : self.rows]
+        copy.append(Block(self._facts[: self.rows][existing], matrix[:, existing]))
         return copy
 
 
@@ -129,9 +136,8 @@ def block_of(rows: Sequence[Sequence[Any]], dimension: int, levels: Levels) -> B
         facts[:, column] = columns[column]
     facts[:, LEVEL] = [levels.code(level) for level in columns[LEVEL]]
     facts[:, DELETED_AT] = NEVER_DELETED
-    return Block(
-        facts, unit(np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension))
-    )
+    vectors = np.frombuffer(b"".join(columns[AT + 1]), "<f4").reshape(-1, dimension)
+    return Block(facts, unit(vectors).T)
 
 
 def mask_of(
@@ -161,7 +167,10 @@ class Nearest:
     """The `k` rows nearest to a vector, collected block by block. Ties go to the lower row key."""
 
     def __init__(self, vector: Vector, k: int) -> None:
-        self._query = unit(np.asarray(vector, np.float32)[None, :])[0]
+        query = unit(np.asarray(vector, np.float32)[None, :])[0]
+        self._dimensions = np.flatnonzero(query)
+        """Those in which the query is not zero: the hashed embedder sets about one in ten."""
+        self._query = query[self._dimensions]
         self._k = k
         self._best: list[VectorHit] = []
 
@@ -169,10 +178,12 @@ class Nearest:
         index = np.flatnonzero(mask)
         if not len(index) or self._k <= 0:
             return
-        # Few rows are copied to one matrix; for many, the whole block is multiplied in place.
-        is_sparse = len(index) * 4 < len(block.matrix)
+        # Few rows are copied to one matrix; for many, the whole block is multiplied.
+        is_sparse = len(index) * FEW < len(block.facts)
         scores = (
-            block.matrix[index] @ self._query if is_sparse else (block.matrix @ self._query)[index]
+            self._query @ block.matrix[np.ix_(self._dimensions, index)]
+            if is_sparse
+            else (self._query @ block.matrix[self._dimensions])[index]
         )
         if len(self._best) == self._k and scores.max() < self._best[-1].score - ROUNDING:
             return
@@ -186,13 +197,10 @@ class Nearest:
         candidates = index[scores >= floor - ROUNDING]
         # A matrix product may round equal rows differently, depending on their position; a sum per
         # row does not.
-        exact = np.clip(
-            (block.matrix[candidates].astype(np.float64) * self._query).sum(axis=1), -1.0, 1.0
-        )
-        hits = [
-            VectorHit(int(key), float(score))
-            for key, score in zip(block.facts[candidates, ROW], exact, strict=True)
-        ]
+        chosen = block.matrix[np.ix_(self._dimensions, candidates)].astype(np.float64)
+        exact = np.clip((chosen * self._query[:, None]).sum(axis=0), -1.0, 1.0)
+        rows = block.facts[candidates, ROW]
+        hits = list(map(VectorHit, rows.tolist(), exact.tolist()))
         self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]
 
     def hits(self) -> list[VectorHit]:
@@ -203,9 +211,3 @@ def _any_of(column: Integers, values: Sequence[int]) -> Mask:
     if len(values) == 1:
         return np.asarray(column == values[0])
     return np.isin(column, np.array(values, np.int64))
-
-
-def _enlarged(array: NDArray[Any], rows: int, capacity: int) -> NDArray[Any]:
-    larger = np.empty((capacity, array.shape[1]), array.dtype)
-    larger[:rows] = array[:rows]
-    return larger

@@ -36,6 +36,9 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--database", type=int, help="process id of the database's server")
     run.add_argument("--workers", type=int, default=2, help="processes of the started server")
     run.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
+    run.add_argument(
+        "--dimensions", type=int, help="vectors of a remote embedder, which is imitated (with --db)"
+    )
     size = Size()
     run.add_argument("--medium", type=int, default=size.medium, help="messages of one workspace")
     run.add_argument("--large", type=int, default=size.large, help="messages of another workspace")
@@ -68,6 +71,8 @@ def run(given: argparse.Namespace) -> Run:
     plan = Plan([int(c) for c in given.connections.split(",")], given.seconds, given.rounds)
     options = dict(option.split("=", 1) for option in given.option)
     with ExitStack() as stack:
+        if given.dimensions:
+            options = stack.enter_context(servers.embedder(given.dimensions)) | options
         server = servers.Server(given.url or "", given.server)
         database = given.database
         if given.db:
@@ -79,6 +84,8 @@ def run(given: argparse.Namespace) -> Run:
         stored = seed(server.url, size, token=given.token)
         if given.db:
             summary.add(given.db, options)
+            if given.dimensions:
+                servers.embed_pending(given.db, options)
         bare = stack.enter_context(servers.floor())
         cells = measure(
             target,

@@ -53,6 +53,37 @@ def floor() -> Iterator[Server]:
 
 
 @contextmanager
+def embedder(dimension: int) -> Iterator[dict[str, str]]:
+    """A stand-in for a remote embedding model, and the settings that use it. Nothing is derived, so
+    that a worker only embeds."""
+    port = _free_port()
+    command = [sys.executable, "-m", "benchmarks.load.embedder", str(port)]
+    with _running(command, port, "/", {}) as server:
+        model = "EMBEDDING_MODEL_CONFIG__"
+        yield {
+            "EMBEDDER": "openai",
+            f"{model}MODEL": f"stand-in-{dimension}",
+            f"{model}DIMENSIONS_MODE": "always",
+            f"{model}OVERRIDES__BASE_URL": f"{server.url}/v1",
+            f"{model}OVERRIDES__API_KEY": "none",
+            "EMBEDDING_VECTOR_DIMENSIONS": str(dimension),
+            "DERIVER_ENABLED": "false",
+            "SUMMARY_ENABLED": "false",
+        }
+
+
+def embed_pending(db: str, options: Mapping[str, str]) -> None:
+    """Do the pending background work of a store."""
+    subprocess.run(
+        [sys.executable, "-m", "memservice", "worker", "--burst"],
+        env={**os.environ, "DB_CONNECTION_URI": db, **options},
+        cwd="/",
+        check=True,
+        capture_output=True,
+    )
+
+
+@contextmanager
 def service(db: str, options: Mapping[str, str], workers: int) -> Iterator[Server]:
     """`memservice serve` without background work, with these settings and no file of settings."""
     port = _free_port()

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from operator import attrgetter
+from typing import NamedTuple, Protocol
 
 K1 = 1.2
 """How soon repetitions of a term saturate."""
@@ -27,8 +28,7 @@ RRF_K = 20
 Scores = dict[int, float]
 
 
-@dataclass(frozen=True, slots=True)
-class TextHit:
+class TextHit(NamedTuple):
     """One candidate: `terms` counts each query term in it, `length` all its terms."""
 
     key: int
@@ -66,13 +66,13 @@ def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
         weights[term] = idf(matches.documents, frequency) * (k1 + 1)
     unknown = idf(matches.documents, 1) * (k1 + 1)
     scores: Scores = {}
-    for hit in matches.hits:
-        norm = k1 * (1 - b + b * hit.length / mean)
+    for key, terms, length in matches.hits:
+        norm = k1 * (1 - b + b * length / mean)
         score = 0.0
-        for term, tf in hit.terms.items():
+        for term, tf in terms.items():
             if tf > 0:
                 score += weights.get(term, unknown) * tf / (tf + norm)
-        scores[hit.key] = score
+        scores[key] = score
     return scores
 
 
@@ -124,39 +124,39 @@ def bm25_with_neighbours(
     column = {term: number for number, term in enumerate(terms)}
     # Rows: every message with a position, ordered by (session, seq) as one number; then hits
     # without a position.
-    codes = {
-        key: position.session_key * _SESSION + position.seq for key, position in positions.items()
-    }
-    keys = sorted(codes, key=codes.__getitem__)
-    at = np.array([codes[key] for key in keys], dtype=np.int64)
-    row = {key: number for number, key in enumerate(keys)}
-    for hit in matches.hits:
-        if hit.key not in row:
-            row[hit.key] = len(keys)
-            keys.append(hit.key)
-    counts = np.zeros((len(keys), len(terms)))
-    shared_counts = np.zeros_like(counts)
-    lengths = np.full(len(keys), mean)
-    for hit in matches.hits:
-        here, head = row[hit.key], header_terms.get(hit.key, ())
-        for term, tf in hit.terms.items():
-            counts[here, column[term]] = tf
-            shared_counts[here, column[term]] = tf - (term in head)
-    positioned = len(at)
-    sizes = np.array([max(positions[key].tokens, 1) for key in keys[:positioned]], dtype=np.float64)
-    hit_rows = [row[hit.key] for hit in matches.hits]
-    measured_hits = [
-        (length.length, sizes[here])
-        for here, length in zip(hit_rows, matches.hits, strict=True)
-        if here < positioned
-    ]
-    measured_tokens = float(sum(size for _, size in measured_hits))
-    lengths[:positioned] = (
-        sizes * (sum(length for length, _ in measured_hits) / measured_tokens)
-        if measured_tokens
-        else mean
+    values, positioned = positions.values(), len(positions)
+    at, seqs, sizes = (
+        np.fromiter(map(attrgetter(name), values), np.int64, positioned)
+        for name in ("session_key", "seq", "tokens")
     )
-    lengths[hit_rows] = [hit.length for hit in matches.hits]
+    at = at * _SESSION + seqs
+    order = np.argsort(at, kind="stable")
+    at, sizes = at[order], np.maximum(sizes[order], 1).astype(np.float64)
+    keys = np.fromiter(positions, np.int64, positioned)[order]
+    row = dict(zip(keys.tolist(), range(positioned), strict=True))
+    for hit in matches.hits:
+        row.setdefault(hit.key, len(row))
+    hit_rows = np.array([row[hit.key] for hit in matches.hits])
+    cells = [
+        (row[hit.key], column[term], tf) for hit in matches.hits for term, tf in hit.terms.items()
+    ]
+    counts = np.zeros((len(row), len(terms)))
+    if cells:
+        rows, columns, tfs = zip(*cells, strict=True)
+        counts[rows, columns] = tfs
+    shared_counts = counts.copy()
+    for key, head in header_terms.items():
+        for term in head:
+            if key in row and term in column:
+                here = row[key], column[term]
+                shared_counts[here] -= counts[here] > 0
+    lengths = np.full(len(row), mean)
+    hit_lengths = np.array([hit.length for hit in matches.hits], np.float64)
+    with_position = hit_rows < positioned
+    measured_tokens = float(sizes[hit_rows[with_position]].sum())
+    if measured_tokens:
+        lengths[:positioned] = sizes * (float(hit_lengths[with_position].sum()) / measured_tokens)
+    lengths[hit_rows] = hit_lengths
     shared = np.minimum(1.0, MAX_SHARED / np.maximum(lengths, 1.0))
     # A missing neighbour counts like one of mean length: the ends of a session gain nothing.
     typical = min(mean, MAX_SHARED)
@@ -171,7 +171,7 @@ def bm25_with_neighbours(
     b = 1 - (1 - b) * typical / mean
     norm = k1 * (1 - b + b * around / (mean + 2 * reach * typical))
     unknown = idf(matches.documents, 1)
-    scored = np.zeros(len(keys))
+    scored = np.zeros(len(row))
     for term in terms:
         # Column by column, not as one matrix product, which may round equal rows differently: ties
         # have to stay ties.
@@ -182,7 +182,10 @@ def bm25_with_neighbours(
         ) * (k1 + 1)
         column_counts = counts[:, column[term]]
         scored += weight * (column_counts / (column_counts + norm))
-    return {keys[here]: float(scored[here]) for here in np.flatnonzero(counts.any(axis=1))}
+    of_row, matching = list(row), np.flatnonzero(counts.any(axis=1))
+    return dict(
+        zip([of_row[here] for here in matching.tolist()], scored[matching].tolist(), strict=True)
+    )
 
 
 def normalise(scores: Mapping[int, float]) -> Scores:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memservice.domain import ranking
-from memservice.domain.filters import TRUE, Condition, all_of, equals
+from memservice.domain.filters import TRUE, Condition, all_of, equals, keys_named
 from memservice.domain.records import Message, Space
 from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
@@ -35,6 +35,9 @@ CANDIDATES_PER_HIT = 8
 
 NEIGHBOUR_HITS = 4
 """Number of those candidates, for each result, that share their score with their neighbours."""
+
+MAX_AUTHORS = 1_000
+"""Maximum number of authors in the filter of an index."""
 
 EXACT_RANKING_MAX = 1_000
 """Maximum number of rows, matching a filter that no index can apply, that are ranked one by one
@@ -69,7 +72,7 @@ class MessageRanking:
         enough = limit if condition == TRUE else 2 * limit
         first = depth = max(self.rt.settings.search.depth, enough)
         while True:
-            keys, exhausted = self._rank(depth, index_filter)
+            keys, exhausted = self._rank(depth, index_filter, condition)
             messages = self._first_matching(keys, condition, limit)
             if len(messages) >= limit or exhausted:
                 return messages
@@ -103,7 +106,9 @@ class MessageRanking:
             start, size = start + size, 2 * size
         return messages[:limit]
 
-    def _rank(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
+    def _rank(
+        self, depth: int, index_filter: IndexFilter, condition: Condition
+    ) -> tuple[list[int], bool]:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
@@ -112,10 +117,9 @@ class MessageRanking:
         )
         best = frozenset(ranking.ranked(ranking.bm25(matches), depth * NEIGHBOUR_HITS))
         exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
-        positions = self._positions(sorted(best))
-        # A message that the caller may not read must not change the score of one that it may.
-        matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
-        positions |= self._neighbours(positions)
+        positions = self._around(sorted(best))
+        readable = best.intersection(positions)
+        matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in readable])
         scores = ranking.bm25_with_neighbours(
             matches,
             positions,
@@ -127,7 +131,7 @@ class MessageRanking:
         lists = [by_text[:depth]]
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
-            hits = self._nearest(depth, index_filter)
+            hits = self._nearest(depth, _of_authors(index_filter, condition))
             missing = [key for key in hits if key not in positions]
             positions |= self._positions(missing)
             lists.append(self._boost(hits, positions))
@@ -141,8 +145,7 @@ class MessageRanking:
         """Those of a few messages that match the query, best first. Their neighbours add to their
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
-        positions = self._positions(sorted(by_key))
-        positions |= self._neighbours(positions)
+        positions = self._around(sorted(by_key))
         matches = self.rt.storage.text.search(
             self.tx,
             MESSAGE,
@@ -180,13 +183,14 @@ class MessageRanking:
     def _positions(self, keys: Sequence[int]) -> dict[int, Position]:
         return self._readable(self.tx.messages.positions(keys, times=bool(self.query.dates)))
 
-    def _neighbours(self, positions: Mapping[int, Position]) -> dict[int, Position]:
-        near = self.tx.messages.around(
-            [(position.session_key, position.seq) for position in positions.values()],
-            ranking.WINDOW,
-            times=bool(self.query.dates),
+    def _around(self, keys: Sequence[int]) -> dict[int, Position]:
+        """Positions of those of these messages that may be read, and of their neighbours."""
+        if self.bounds.last_seq or self.bounds.erased:
+            # A message that the caller may not read must not change the score of one that it may.
+            keys = sorted(self._positions(keys))
+        return self._readable(
+            self.tx.messages.around(keys, ranking.WINDOW, times=bool(self.query.dates))
         )
-        return self._readable(near)
 
     def _readable(self, positions: Iterable[Position]) -> dict[int, Position]:
         if not self.bounds.last_seq and not self.bounds.erased:
@@ -201,11 +205,12 @@ class MessageRanking:
     def _boost(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
         """The keys by score, best first. Scores are relative to the best one, plus the boosts for
         the peer and the day that the query names."""
-        shares = ranking.normalise(scores)
         if self.query.named is None and not self.query.dates:
-            return ranking.ranked({key: score for key, score in shares.items() if key in positions})
+            if not scores.keys() <= positions.keys():
+                scores = {key: score for key, score in scores.items() if key in positions}
+            return ranking.ranked(scores)
         boosted = {}
-        for key, score in shares.items():
+        for key, score in ranking.normalise(scores).items():
             position = positions.get(key)
             if position is not None:
                 by_name, by_date = self._boosts(position)
@@ -225,6 +230,15 @@ class MessageRanking:
         if self.query.named is None and not self.query.dates:
             return {}
         return {key: Boosts(*self._boosts(position)) for key, position in positions.items()}
+
+
+def _of_authors(index_filter: IndexFilter, condition: Condition) -> IndexFilter:
+    """The filter for vectors, with the only authors that the condition permits. Not for text: a
+    message shares its score with neighbours by other authors."""
+    authors = keys_named(condition, "author_key")
+    if authors is None or len(authors) > MAX_AUTHORS:
+        return index_filter
+    return replace(index_filter, authors=authors)
 
 
 def _header_terms(

@@ -159,23 +159,19 @@ class Messages(Repository):
         messages = self.rows.page(Message, order=(Order("key", descending=True),), limit=1)
         return messages[0].key if messages else 0
 
-    def around(
-        self, positions: Sequence[tuple[int, int]], distance: int, *, times: bool = True
-    ) -> list[Position]:
-        """Positions of the messages up to `distance` before and after each (session key, seq), each
-        once, in no particular order; `times` as in `positions`."""
-        if not positions:
-            return []
+    def around(self, keys: Sequence[int], distance: int, *, times: bool = True) -> list[Position]:
+        """Positions of these messages and of those up to `distance` before and after each in its
+        session, each once, in no particular order; `times` as in `positions`."""
         near = Any_(
             tuple(
                 All(
                     (
-                        *_parts(equals(session_key=session_key)),
-                        Compare("seq", "gte", seq - distance),
-                        Compare("seq", "lte", seq + distance),
+                        *_parts(equals(session_key=position.session_key)),
+                        Compare("seq", "gte", position.seq - distance),
+                        Compare("seq", "lte", position.seq + distance),
                     )
                 )
-                for session_key, seq in positions
+                for position in self.positions(keys)
             )
         )
         return [_position(message) for message in self.rows.page(Message, near)]

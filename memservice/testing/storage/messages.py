@@ -205,36 +205,37 @@ class MessagesChapter(Chapter):
             assert list(tx.messages.positions([])) == []
             for quick in (
                 tx.messages.positions([messages[1].key], times=False),
-                tx.messages.around([(dataset.session.key, 2)], 0, times=False),
+                tx.messages.around([messages[1].key], 0, times=False),
             ):
                 (location,) = quick
                 assert location.created_at in (None, messages[1].created_at)
                 assert location[:-1] == position(messages[1])[:-1]
 
     def test_positions_around_messages(self, storage: Storage, dataset: Dataset) -> None:
-        """Each once, even if it is near several positions, and never of another session."""
+        """Each once, even if it is near several messages, and never of another session."""
         messages = converse(storage, dataset, 20)
         other = storage.write(lambda tx: populate(tx, "other"))
         foreign = converse(storage, other, 20)
-        own, other_session = dataset.session.key, other.session.key
+
+        def keys(*numbers: int) -> list[int]:
+            return [messages[number - 1].key for number in numbers]
+
         with storage.read() as tx:
             around = tx.messages.around
-            assert in_order(around([(own, 5)], 2)) == [position(m) for m in messages[2:7]]
-            assert in_order(around([(own, 5), (own, 7), (own, 5)], 1)) == [
-                position(m) for m in messages[3:8]
-            ]
-            assert in_order(around([(own, 1), (other_session, 20)], 2)) == [
+            assert in_order(around(keys(5), 2)) == [position(m) for m in messages[2:7]]
+            assert in_order(around(keys(5, 7, 5), 1)) == [position(m) for m in messages[3:8]]
+            assert in_order(around([*keys(1), foreign[19].key], 2)) == [
                 position(m) for m in (*messages[:3], *foreign[17:])
             ]
-            assert in_order(around([(own, 4)], 0)) == [position(messages[3])]
-            assert in_order(around([(own, 100), (10**9, 5)], 3)) == []
+            assert in_order(around(keys(4), 0)) == [position(messages[3])]
+            assert in_order(around([10**9], 3)) == []
             assert list(around([], 3)) == []
 
     def test_positions_around_many_messages(self, storage: Storage, dataset: Dataset) -> None:
         messages = converse(storage, dataset, 300)
-        positions = [(dataset.session.key, message.seq) for message in messages[::2]]
+        keys = [message.key for message in messages[::2]]
         with storage.read() as tx:
-            assert in_order(tx.messages.around(positions, 3)) == [position(m) for m in messages]
+            assert in_order(tx.messages.around(keys, 3)) == [position(m) for m in messages]
 
     def test_the_newest_summary_of_each_kind_is_kept(
         self, storage: Storage, dataset: Dataset

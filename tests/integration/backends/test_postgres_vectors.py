@@ -141,6 +141,24 @@ def test_filters_lose_nothing_in_a_large_space(crowded: Crowded, where: IndexFil
     assert len({key - 1 for key in keys(hits)} & set(best)) >= 22
 
 
+@pytest.mark.parametrize("where", [EVERYTHING, IndexFilter(authors=(0,))])
+def test_a_filter_that_many_vectors_match_uses_the_index(
+    crowded: Crowded, where: IndexFilter
+) -> None:
+    """Whatever the planner estimates; and later statements of the transaction may sort again."""
+    storage, index, vectors = crowded
+    with storage.read() as tx:
+        driver: Any = tx.rows.connection.connection.driver_connection  # type: ignore[attr-defined]
+        held = index.indexes.of(driver, BIG)
+        assert held is not None
+        assert held.rows == CROWD
+        scans = f"SELECT pg_stat_get_xact_numscans('{held.name}'::regclass)"
+        (before,) = driver.execute(scans).fetchone()
+        assert len(index.query(tx, BIG, vectors[0], 10, where)) == 10
+        assert driver.execute(scans).fetchone() == (before + 1,)
+        assert driver.execute("SHOW enable_sort").fetchone() == ("on",)
+
+
 def test_with_little_shared_memory_one_process_builds_the_index(
     store: tuple[str, PostgresStorage], storage: PostgresStorage, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -243,3 +243,14 @@ def test_tokens_are_one_to_one(one: str, other: str) -> None:
         letter in "abcdefghijklmnopqrstuvwxyz0123456789_" or ord(letter) > 0x7F
         for letter in token(one)
     )
+
+
+def test_more_terms_than_a_mask_has_bits(file: SqliteFile) -> None:
+    terms = [f"n{n}" for n in range(100)]
+    add(file, [TextRow(key=n + 1, terms=[term, "all"]) for n, term in enumerate(terms)])
+    add(file, [TextRow(key=200, terms=terms)])
+    found = search(file, [*terms, "all"], k=150)
+    assert {hit.key: len(hit.terms) for hit in found.hits} == {
+        200: 100,
+        **dict.fromkeys(range(1, 101), 2),
+    }

@@ -1,0 +1,46 @@
+"""Postings of several terms, combined into the rows with the greatest total weight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Postings:
+    """Ids of rows, each with the sum of the weights with which it was added."""
+
+    def __init__(self) -> None:
+        self._ids: list[NDArray[np.int64]] = []
+        self._weights: list[NDArray[np.float64]] = []
+
+    def add(self, ids: str | None, weight: float) -> None:
+        """Add a weight to rows, given as distinct ids separated by commas."""
+        if ids:
+            added = np.fromstring(ids, np.int64, sep=",")
+            self._ids.append(added)
+            self._weights.append(np.full(len(added), weight))
+
+    @property
+    def rows(self) -> int:
+        ids, _ = self._combined()
+        return len(ids)
+
+    def best(self, limit: int) -> list[int]:
+        """Ids of the `limit` rows with the greatest weight (ties: the greatest id), best first."""
+        ids, weights = self._combined()
+        # The ids are sorted, so a stable order by weight has ties by id.
+        chosen: list[int] = ids[np.argsort(weights, kind="stable")[::-1][:limit]].tolist()
+        return chosen
+
+    def _combined(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Distinct ids, ascending, and their weights. Weights are added in the order of `add`, so
+        that equal sums are equal numbers."""
+        if not self._ids:
+            return np.empty(0, np.int64), np.empty(0, np.float64)
+        ids, row_of_posting = np.unique(np.concatenate(self._ids), return_inverse=True)
+        weights = np.bincount(row_of_posting, np.concatenate(self._weights), len(ids))
+        return ids, np.asarray(weights, np.float64)
