@@ -47,7 +47,8 @@ class SqliteBackups:
                     f"The database {self._config.path} has no tables: there is nothing to back up"
                 )
             with new_files.replacing(file) as part:
-                _copy(source, part, progress, "saving")
+                with _full_disk_of(file):
+                    _copy(source, part, progress, "saving")
                 source.execute("ROLLBACK")
                 _require_same(_verified(part, file), BackupReport(version, rows), file)
         return BackupReport(version, rows)
@@ -68,7 +69,8 @@ class SqliteBackups:
                     )
                 if version not in HISTORY:
                     raise SchemaVersionError(newer_schema_message(version, str(file)))
-                _copy(source, part, progress, "restoring")
+                with _full_disk_of(target):
+                    _copy(source, part, progress, "restoring")
                 _require_same(_verified(part, file), BackupReport(version, rows), file)
             if target.exists():
                 _keep_rights(target, part)
@@ -181,6 +183,19 @@ def _close_log(target: Path) -> None:
             # A damaged store may be why it is restored.
     for end in ("-wal", "-shm"):
         target.with_name(f"{target.name}{end}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _full_disk_of(target: Path) -> Iterator[None]:
+    """Only the file that is written can find no space."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+        raise ConfigurationError(
+            f"{target} cannot be written: no space left on its disk; nothing was changed"
+        ) from error
 
 
 @contextmanager

@@ -37,7 +37,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_LOCKED: "stayed locked",
     sqlite3.SQLITE_PROTOCOL: "stayed locked by another process",
     sqlite3.SQLITE_FULL: "cannot grow: the disk is full",
-    sqlite3.SQLITE_IOERR: "could not be read or written",
+    sqlite3.SQLITE_IOERR: "could not be read or written: is its disk full, or damaged?",
     sqlite3.SQLITE_CANTOPEN: "could not be opened",
     sqlite3.SQLITE_READONLY: "may not be written to",
     sqlite3.SQLITE_PERM: "may not be used by this user",
@@ -172,7 +172,7 @@ class SqliteDialect(SqlDialect):
         ):
             meaning = "is on a read-only file system: it can be read and exported, but not served"
         elif code & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-            meaning = f"{meaning}, {_rights_needed(path)}"
+            meaning = f"{meaning}: {_rights_needed(path)}"
         return None if meaning is None else Unavailable(f"the database {path} {meaning} ({error})")
 
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
@@ -320,6 +320,6 @@ def _rights_needed(path: Path) -> str:
     except KeyError:  # a container may run as a user without a name
         user = f"number {uid}"
     return (
-        f"the user {user} must be able to write to it and to its directory {path.parent}: SQLite "
-        "creates files there"
+        f"the user {user} must be able to write to it and to its directory {path.parent}, where "
+        "SQLite creates files"
     )

@@ -148,6 +148,13 @@ for command in (
     cli.add_command(command)
 
 
+def sentence(error: MemserviceError | OSError) -> str:
+    """The error for a person at the command line."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def main() -> None:
     """Run the command line. An error in settings, plugins or files prints one sentence, not a
     traceback."""
@@ -155,5 +162,5 @@ def main() -> None:
         cli()
     except (MemserviceError, OSError) as error:
         # The message may contain text of files and servers, so also terminal control sequences.
-        click.echo(f"memservice: {printable(str(error))}", err=True)
+        click.echo(f"memservice: {printable(sentence(error))}", err=True)
         sys.exit(1)

@@ -26,9 +26,11 @@ ANSWER_SECONDS = 300
 """An answer of a language model can take minutes."""
 CAUSES = {
     401: "the API key is missing, not valid, or does not allow this: set MEMSERVICE_API_KEY",
-    404: "is the URL right?",
     421: "the server does not know itself by this name: see ALLOWED_HOSTS",
 }
+
+NO_ROUTE = 404, "Not Found"
+"""Status and detail of a response to a path that the server does not have."""
 
 
 class RequestFailed(MemserviceError):
@@ -88,11 +90,13 @@ class Api:
 
     def _failure(self, status: int, content: Any) -> str:
         detail = content.get("detail") if isinstance(content, dict) else None
+        if status == NO_ROUTE[0] and detail in (None, NO_ROUTE[1]):
+            return f"{self._address} has no /v3 API: is the URL right?"
         if isinstance(detail, list):
             detail = "; ".join(_problem(problem) for problem in detail)
         cause = CAUSES.get(status)
         texts = [shown(detail, 500) if detail else f"status {status}"]
-        if cause and not (status == 404 and detail):
+        if cause:
             texts.append(cause)
         return ": ".join(texts)
 

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import click
 
-import memservice
+from memservice.domain.installation import source
 from memservice.services.private_files import replacing
 
 COMMAND_IN_UNITS = "/opt/memservice/bin/memservice"
 """The command as the templates name it."""
+HIDDEN_BY_UNITS = ("/home", "/root", "/run/user")
+"""By `ProtectHome=yes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +94,18 @@ def init(directory: Path, force: bool, shape: str) -> None:
         _write(directory / file.name, file)
         click.echo(f"wrote {directory / file.name}")
     click.echo(f"\nnext:\n{_next_steps(shape)}", nl=False)
-    if shape == "systemd" and _command().is_relative_to("/home"):
+    hidden = next((home for home in HIDDEN_BY_UNITS if _command().is_relative_to(home)), None)
+    if shape == "systemd" and hidden is not None:
         click.echo(
-            f"WARNING: the units hide /home from the service, and {_command()} is there: install "
-            f"memservice elsewhere, for instance as {COMMAND_IN_UNITS}",
+            f"WARNING: the units hide {hidden} from the service, and {_command()} is there: "
+            f"install memservice elsewhere, for instance as {COMMAND_IN_UNITS}",
             err=True,
         )
 
 
 def _next_steps(shape: str) -> str:
     text = _template("next-steps.txt").partition(f"[{shape}]\n")[2].partition("\n[")[0]
-    return text.replace("PYTHON", sys.executable).replace("RELEASE", memservice.__version__)
+    return text.replace("PYTHON", sys.executable).replace("SOURCE", source())
 
 
 def _template(name: str) -> str:

@@ -138,18 +138,17 @@ def search(
 def show(
     api: Api, workspace: str | None, limit: int, kind: str, id: str | None, as_json: bool
 ) -> None:
-    """Show what is stored: of a workspace its numbers, of the peer ID its card and conclusions, of
-    the session ID its summary and latest messages."""
-    if (kind == "workspace") == (id is not None):
-        raise click.UsageError(
-            "Name the workspace with --workspace."
-            if id is not None
-            else f"Name the {kind}: memservice show {kind} ID"
-        )
-    name = _workspace(api, workspace)
+    """Show what is stored: of the workspace ID its numbers, of the peer ID its card and
+    conclusions, of the session ID its summary and latest messages."""
+    if kind == "workspace":
+        if id is not None and workspace not in (None, id):
+            raise click.UsageError(f"Name one workspace: {id}, or --workspace {workspace}.")
+        _show_workspace(api, _workspace(api, id or workspace), as_json)
+        return
     if id is None:
-        _show_workspace(api, name, as_json)
-    elif kind == "peer":
+        raise click.UsageError(f"Name the {kind}: memservice show {kind} ID")
+    name = _workspace(api, workspace)
+    if kind == "peer":
         _show_peer(api, name, id, limit, as_json)
     else:
         _show_session(api, name, id, limit, as_json)

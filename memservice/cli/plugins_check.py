@@ -18,6 +18,7 @@ import click
 
 from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
+from memservice.domain.installation import install_command
 from memservice.plugins import Row
 from memservice.reasoning.choice import models_of
 from memservice.reasoning.models import is_configured
@@ -90,7 +91,7 @@ def _skip_reason(
 ) -> str | None:
     """Why the tests of a provider are skipped, without an error; None if they are run."""
     if importlib.util.find_spec("pytest") is None or importlib.util.find_spec("hypothesis") is None:
-        return "install the extra: pip install 'memservice[testing]'"
+        return f"install the extra: {install_command('memservice[testing]')}"
     if row.kind in (STORAGE, INDEX):
         return None if scratch else "name a URI for temporary data with --scratch"
     if row.kind == TRANSPORT and state.plugins.webhook_transport(row.name).world is None:

@@ -15,6 +15,7 @@ import click
 
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins import GROUP
+from memservice.services.private_files import Unwritable
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MAX_NAME = 40
@@ -144,8 +145,11 @@ def write(kind: str, name: str, directory: Path) -> list[Path]:
     written = []
     for path, text in texts.items():
         file = directory / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Unwritable(f"{file} cannot be written: {error.strerror}") from error
         written.append(file)
     return written
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -13,6 +12,7 @@ import pluggy
 
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.failures import redacted_traceback
+from memservice.domain.installation import install_command
 from memservice.plugins import requirements, schemas
 from memservice.plugins.kinds import KIND_OF, KINDS, Failure, Kind, Origin, Row, described
 from memservice.settings.families import transport_key
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from memservice.spi.backups import Backups
 
 log = logging.getLogger("memservice.plugins")
-
-_PIP = f"{sys.executable} -m pip install"
-"""For the environment that this process runs in, from any shell."""
 
 P = TypeVar("P", bound=p.Provider)
 
@@ -366,6 +363,8 @@ class Plugins:
         )
         if near:
             message += f"; did you mean {' or '.join(near)}?"
+        elif record is p.StorageProvider and ("/" in name or "." in name):
+            message += f"; write a URI, which begins with one of them, such as {_default_uri()}"
         elif record is p.VectorIndexProvider:
             message += f"; unset {kind.setting} to keep vectors in the storage"
         if self._failures:
@@ -391,10 +390,16 @@ class Plugins:
         for extra in (provider.name, origin.name if origin else ""):
             if owner is not None and extra in extras:
                 return (
-                    f"{subject} needs {module}, which is not installed: {_PIP} "
-                    f"'{owner.name}[{extra}]'"
+                    f"{subject} needs {module}, which is not installed: "
+                    f"{install_command(f'{owner.name}[{extra}]')}"
                 )
-        return f"{subject} needs {module}, which is not installed: {_PIP} {module}"
+        return f"{subject} needs {module}, which is not installed: {install_command(module)}"
+
+
+def _default_uri() -> str:
+    from memservice.settings.service import Db
+
+    return Db().connection_uri
 
 
 def _a(words: str) -> str:

@@ -82,8 +82,13 @@ def from_toml(path: Path, tree: Tree) -> Layer:
     layer = Layer(str(path))
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"cannot read the settings in {path}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(
+            f"cannot read the settings in {path}: {error}. Write texts in quotes, and each name "
+            "and each [section] once"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from error
     sections = {leaf.path[0] for leaf in tree.leaves}
     for key, value in document.items():
         name = key.lower()
@@ -138,6 +143,15 @@ def _table(
             )
 
 
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigurationError:
+    reason = (
+        f"{error.strerror}; the user of this command must be able to read it"
+        if isinstance(error, OSError)
+        else f"byte {error.start + 1} is not UTF-8: save it as a text in UTF-8"
+    )
+    return ConfigurationError(f"cannot read the settings in {path}: {reason}")
+
+
 def dotenv_variables(path: Path) -> dict[str, str]:
     """What an `.env` file sets; nothing if there is none. Raises `ConfigurationError` if it cannot
     be read."""
@@ -148,7 +162,7 @@ def dotenv_variables(path: Path) -> dict[str, str]:
     try:
         variables = dotenv_values(path, interpolate=False, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read the settings in {path}: {error}") from error
+        raise _unreadable(path, error) from error
     return {name: value or "" for name, value in variables.items()}
 
 

@@ -12,7 +12,9 @@ from memservice.spi import web
 
 WORKSPACE_HEADERS = ("X-Memservice-Workspace", "X-Honcho-Workspace-ID")
 PEER_HEADER = "X-Memservice-Peer"
-INSTALL = "pip install 'memservice[mcp]'"
+EXTRA = "memservice[mcp]"
+INSTALL = f"pip install '{EXTRA}'"
+"""For callers of a server, who are told no paths."""
 NOT_INSTALLED = f"MCP needs the package mcp, which is not installed on the server: {INSTALL}"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from memservice.domain.errors import ConfigurationError
-from memservice_mcp.blueprint import INSTALL
+from memservice.domain.installation import install_command
+from memservice_mcp.blueprint import EXTRA
 
 
 @click.command("mcp")
@@ -35,7 +36,7 @@ def mcp(
     `memservice serve` or `memservice worker` does.
     """
     if find_spec("mcp") is None:
-        raise ConfigurationError(f"memservice mcp needs the package mcp: {INSTALL}")
+        raise ConfigurationError(f"memservice mcp needs the package mcp: {install_command(EXTRA)}")
     if url is not None:
         from memservice_mcp import forwarding
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from integration.cli.conftest import Run
-from memservice.cli.init import SHAPES
+from memservice.cli.init import SHAPES, init
 from memservice.settings import load_settings
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +29,7 @@ def written(memservice: Run, shape: str, folder: Path) -> str:
     assert names == {path.name for path in folder.iterdir()}
     assert names == {file.name for file in SHAPES[shape]}
     assert after
-    assert re.search(r"\[\w+\]$|PYTHON|RELEASE", after, re.M) is None
+    assert re.search(r"\[\w+\]$|PYTHON|SOURCE", after, re.M) is None
     return after
 
 
@@ -78,6 +79,25 @@ def test_written_units_run_this_installation(memservice: Run, tmp_path: Path) ->
     assert "AUTH_JWT_SECRET=" in re.sub(
         "^#.*$", "", (folder / "memservice.env").read_text(), flags=re.M
     )
+
+
+@pytest.mark.parametrize("home", ["/home/maria/.memservice", "/root/.memservice", "/opt/x"])
+def test_units_cannot_run_a_program_in_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", f"{home}/bin/python")
+    done = CliRunner().invoke(init, ["systemd", "-d", str(tmp_path)])
+    assert done.exit_code == 0
+    warning = f"the service, and {home}/bin/memservice is there: install memservice elsewhere"
+    assert (warning in done.stderr) is (home != "/opt/x")
+
+
+def test_the_wheel_for_a_container_is_of_this_installation(
+    memservice: Run, tmp_path: Path, root: Path
+) -> None:
+    """It is installed from the tree here, so no package index is asked."""
+    after = written(memservice, "docker", tmp_path / "containers")
+    assert f"-m pip wheel --no-deps {shlex.quote(str(root))}\n" in after
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

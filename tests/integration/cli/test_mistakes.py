@@ -3,20 +3,23 @@ run in this process."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import shlex
 import sqlite3
 import sys
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
 
 from memservice.app import create_app
-from memservice.cli import cli
+from memservice.cli import cli, sentence
 from memservice.compose import open_runtime
 from memservice.domain.errors import MemserviceError
 from memservice.settings import load_settings
@@ -52,7 +55,7 @@ def typed(command: str, environ: dict[str, str]) -> Answer:
     result = CliRunner().invoke(cli, shlex.split(command), env=environ)
     text = result.output
     if isinstance(result.exception, (MemserviceError, OSError)):
-        return Answer(1, f"{text}memservice: {result.exception}")
+        return Answer(1, f"{text}memservice: {sentence(result.exception)}")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Answer(result.exit_code, text)
@@ -152,8 +155,36 @@ NAMES = [
         "TOML that is none",
         "serve",
         REFUSED,
-        ("cannot read the settings in {here}/memservice.toml",),
+        ("cannot read the settings in {here}/memservice.toml", "Write texts in quotes"),
         toml="[server",
+    ),
+    Mistake(
+        "name twice in TOML",
+        "doctor",
+        REFUSED,
+        ("{here}/memservice.toml", "line 3", "each name and each [section] once"),
+        toml="[db]\npool_size = 1\npool_size = 2\n",
+    ),
+    Mistake(
+        "TOML in another encoding",
+        "serve",
+        REFUSED,
+        ("{here}/memservice.toml: byte 3 is not UTF-8: save it as a text in UTF-8",),
+        toml="# \udce9",
+    ),
+    Mistake(
+        ".env in another encoding",
+        "config show",
+        REFUSED,
+        ("{here}/.env: byte 14 is not UTF-8: save it as a text in UTF-8",),
+        dotenv="LOG_LEVEL=caf\udce9",
+    ),
+    Mistake(
+        "list for a number in TOML",
+        "serve",
+        REFUSED,
+        ("PORT = [8000]", "as [server] port", "must be a whole number from 0 to 65535"),
+        toml="[server]\nport = [8000]",
     ),
     Mistake(
         "configuration named by --config absent",
@@ -367,6 +398,20 @@ STORES = [
         dotenv="OTHER=1\n" * 200,
     ),
     Mistake(
+        "path for a URI",
+        "serve",
+        REFUSED,
+        ("'/tmp/x.db' (DB_CONNECTION_URI)", "write a URI", "sqlite:///memservice.db"),
+        {"DB_CONNECTION_URI": "/tmp/x.db"},  # a mistake
+    ),
+    Mistake(
+        "slashes missing in the URI of a file",
+        "db upgrade",
+        REFUSED,
+        ("names no file", "write sqlite:///memory.db"),
+        {"DB_CONNECTION_URI": "sqlite://x.db"},
+    ),
+    Mistake(
         "options in the URI of a file",
         "db upgrade",
         REFUSED,
@@ -398,6 +443,62 @@ STORES = [
 COMMANDS = [
     Mistake("unknown command", "dream", MISUSED, ("No such command 'dream'",)),
     Mistake("port out of bounds", "serve --port 70000", MISUSED, ("not in the range",)),
+    Mistake(
+        "backup into a directory that does not exist",
+        "backup absent/b.db",
+        REFUSED,
+        ("there is no folder {here}/absent",),
+        has_store=True,
+    ),
+    Mistake(
+        "restore of a file that is no backup",
+        "restore .env --force",
+        REFUSED,
+        (".env is not a backup of this storage",),
+        dotenv="OTHER=1",
+        has_store=True,
+    ),
+    Mistake(
+        "history in another format than the file's",
+        "import-history letta .env -w w",
+        REFUSED,
+        (".env", "nothing was stored"),
+        dotenv="{}",
+        has_store=True,
+    ),
+    Mistake(
+        "URL without its scheme",
+        "workspaces --url 127.0.0.1:1",
+        REFUSED,
+        ("give the server's URL, for instance https://",),
+    ),
+    Mistake(
+        "no server at the URL",
+        "workspaces --url http://127.0.0.1:1",
+        REFUSED,
+        ("http://127.0.0.1:1 does not answer", "is the server running?"),
+    ),
+    Mistake(
+        "two names of a workspace",
+        "show workspace one -w other",
+        MISUSED,
+        ("Name one workspace: one, or --workspace other.",),
+        has_store=True,
+    ),
+    Mistake(
+        "plugin in a directory with files",
+        "plugins new reasoner plain --directory .",
+        REFUSED,
+        ("is not an empty directory: name another with --directory",),
+        dotenv="OTHER=1",
+    ),
+    Mistake(
+        "required plugin that is not installed",
+        "db upgrade",
+        REFUSED,
+        ("PLUGINS_REQUIRED names redact, which is not installed; known:",),
+        {"PLUGINS_REQUIRED": "redact"},
+    ),
     Mistake(
         "queues without Redis",
         "worker --queues ingest",
@@ -520,7 +621,7 @@ def test_a_mistake_is_answered_with_what_to_do(here: Path, mistake: Mistake) -> 
         assert typed("db upgrade", {}).status == 0
     for name, text in (("memservice.toml", mistake.toml), (".env", mistake.dotenv)):
         if text:
-            (here / name).write_text(text, encoding="utf-8")
+            (here / name).write_text(text, encoding="utf-8", errors="surrogateescape")
     before = sorted(here.rglob("*"))
     assert_answer(typed(mistake.command, environ), mistake, here)
     assert [path for path in sorted(here.rglob("*")) if path not in before] == [], "nothing is made"
@@ -555,6 +656,62 @@ def test_a_database_that_does_not_exist() -> None:
     assert str(meaning(error, "nosuch on db:5432")).endswith(
         "Create it, for instance with: createdb nosuch"
     )
+
+
+@pytest.mark.parametrize("file", ["memservice.toml", ".env", "memservice.db"])
+def test_a_file_that_cannot_be_read(here: Path, file: str) -> None:
+    (here / file).touch()
+    (here / file).chmod(0)
+    if os.access(here / file, os.R_OK):
+        pytest.skip("needs a user whose rights are checked: this one reads every file")
+    unreadable = Mistake("", "jobs list", REFUSED, (f"{{here}}/{file}", "the user"))
+    assert_answer(typed("jobs list", {}), unreadable, here)
+
+
+def test_a_full_disk(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert typed("db upgrade", {}).status == 0
+
+    class Full(sqlite3.OperationalError):
+        sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def full(*arguments: object) -> None:
+        raise Full("database or disk is full")
+
+    monkeypatch.setattr("memservice_sqlite.backups._copy", full)
+    said = ("b.db cannot be written: no space left on its disk; nothing was changed",)
+    assert_answer(typed("backup b.db", {}), Mistake("", "", REFUSED, said), here)
+    assert sorted(path.name for path in here.iterdir() if path.suffix != ".db") == []
+
+
+def test_a_folder_that_cannot_be_written(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, *arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    said = ("new/pyproject.toml cannot be written: Permission denied",)
+    answer = typed("plugins new reasoner plain --directory new", {})
+    assert_answer(answer, Mistake("", "", REFUSED, said), here)
+
+
+def test_a_url_of_another_page(here: Path) -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/console"
+            answer = typed(f"workspaces --url {url}", {})
+        finally:
+            server.shutdown()
+            thread.join()
+    said = (f"{url}/ has no /v3 API: is the URL right?",)
+    assert_answer(answer, Mistake("", "", REFUSED, said), here)
 
 
 def test_a_truncated_archive(here: Path) -> None:
