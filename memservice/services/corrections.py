@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from memservice.domain.errors import Conflict, InvalidInput, Refused
 from memservice.domain.ids import fingerprint, new_uid
@@ -46,20 +47,8 @@ def correct(
         old = _live(tx, workspace_id, uid)
     if old.content == text:
         raise InvalidInput.at(*ARGUMENT, message="Change the text first: it is the same as before")
-    new = replace(
-        old,
-        key=0,
-        uid=new_uid(),
-        content=text,
-        fingerprint=fingerprint(text),
-        times_derived=1,
-        internal=dream_changes.without_history(old),
-        reasoner=REASONER,
-        model=None,
-        created_at=rt.clock(),
-        restored_at=None,
-    )
-    if not write_hooks.allows(rt.plugins, new):
+    uid_of_new = new_uid()
+    if not write_hooks.allows(rt.plugins, _corrected(old, uid_of_new, text, rt.clock())):
         raise Refused("The conclusion was refused by a plugin")
     vectors = indexing.embed_inline(rt, [text])
 
@@ -68,7 +57,8 @@ def correct(
         if current.content != old.content:
             raise Conflict(f"Conclusion {uid} was changed at the same time: read it again")
         now = rt.clock()
-        (stored,) = tx.conclusions.put([replace(new, created_at=now)])
+        # With the sources that it has now: one may have been erased since.
+        (stored,) = tx.conclusions.put([_corrected(current, uid_of_new, text, now)])
         if stored.level == EXPLICIT:
             tx.conclusions.count_explicit(stored.collection_key, 1)
         step = Supersession(current, stored.key, CORRECTED)
@@ -78,6 +68,23 @@ def correct(
         return stored
 
     return rt.storage.write(store)
+
+
+def _corrected(old: Conclusion, uid: str, text: str, now: datetime) -> Conclusion:
+    """The conclusion that supersedes `old`, with the same sources."""
+    return replace(
+        old,
+        key=0,
+        uid=uid,
+        content=text,
+        fingerprint=fingerprint(text),
+        times_derived=1,
+        internal=dream_changes.without_history(old),
+        reasoner=REASONER,
+        model=None,
+        created_at=now,
+        restored_at=None,
+    )
 
 
 def take_back(

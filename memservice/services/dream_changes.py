@@ -237,6 +237,7 @@ def discard_citing(tx: Transaction, erased: Sequence[Conclusion]) -> None:
     all proposals and change sets of the same pair: a line does not name its sources."""
     if not erased:
         return
+    tx.conclusions.lock_collections(row.collection_key for row in erased)
     uids = {row.uid for row in erased}
     for task in tx.rows.page(Task, equals(workspace_key=erased[0].workspace_key, kind=DREAM)):
         proposal = task.payload.get(PROPOSAL)
@@ -308,6 +309,7 @@ def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undo
         changes = task.payload.get(CHANGES)
         if task.state != DONE or changes is None or task.payload.get(ENDED):
             raise Conflict(f"Dream {uid} has no changes that can be undone")
+        tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0, lock=True)
         restored = _restore(rt, tx, task, changes["superseded"])
         removed = _remove(rt, tx, task, changes["created"])
         card = _restore_card(rt, tx, task, changes["card"])

@@ -179,7 +179,9 @@ def _erase_of_session(
     session = tx.sessions.by_key(session_key, lock=True)
     if session is None:
         return message_rows.NOTHING
-    return message_rows.erase(rt, tx, session, messages)
+    # Positions as they are under the lock.
+    current = list(tx.messages.by_keys([message.key for message in messages]).values())
+    return message_rows.erase(rt, tx, session, current) if current else message_rows.NOTHING
 
 
 def _sessions(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:

@@ -115,6 +115,7 @@ class CardRefresh(Handler):
         lines = rt.reasoner_for(choice.DERIVE).consolidate(request).card
 
         def store_card(tx: Transaction) -> Outcome:
+            tx.conclusions.lock_collections([collection.key])
             keys = tuple(row.key for row in lasting)
             if keys and tx.rows.count(Conclusion, equals(key=keys)) < len(keys):
                 raise InputErased

@@ -95,6 +95,7 @@ class _ObserverWriter:
 
     def store(self, indexes: Sequence[int]) -> None:
         """Store the drafts with these indexes."""
+        self._tx.conclusions.lock_collections([self._collection.key])
         self._reinforce_same(indexes)
         for index in indexes:
             draft = self._candidates.drafts[index]

@@ -64,10 +64,16 @@ class DreamInput:
 
 
 def require_input(tx: Transaction, material: DreamInput) -> None:
-    """Raise InputErased if a conclusion that the reasoner read was erased since: its words can be
-    in any part of the result."""
+    """Raise InputErased if a conclusion or message that the reasoner read was erased since: its
+    words can be in any part of the result. The locks keep the answer true until commit."""
+    messages = material.tools.messages_read
+    for key in sorted({message.session_key for message in messages.values()}):
+        tx.sessions.by_key(key, lock=True)
+    tx.conclusions.lock_collections([material.collection.key])
     keys = tuple(row.key for row in material.by_uid().values())
     if keys and tx.rows.count(Conclusion, equals(key=keys)) < len(keys):
+        raise InputErased
+    if messages and len(tx.messages.positions(sorted(messages))) < len(messages):
         raise InputErased
 
 

@@ -83,6 +83,9 @@ def erase(
     a whole."""
     if not conclusions:
         return
+    # A dream locks its lease before the pair.
+    work.interrupt_pairs(tx, conclusions)
+    tx.conclusions.lock_collections(row.collection_key for row in conclusions)
     explicit = Counter(
         row.collection_key for row in conclusions if row.level == EXPLICIT and row.state == LIVE
     )
@@ -96,7 +99,6 @@ def erase(
     cards.remove_lines(rt, tx, conclusions)
     owners = {key for row in conclusions for key in (row.observer_key, row.observed_key)}
     notes.remove_representations(tx, owners, rt.clock())
-    work.interrupt_pairs(tx, conclusions)
 
 
 @dataclass(slots=True)

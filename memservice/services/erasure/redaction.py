@@ -144,6 +144,7 @@ def _conclusions(
     vectors: Mapping[str, Vector],
 ) -> Redacted:
     work.interrupt_pairs(tx, rows)
+    tx.conclusions.lock_collections(row.collection_key for row in rows)
     changed = []
     for row in rows:
         content = names.replaced(row.content)

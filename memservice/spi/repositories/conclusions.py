@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from memservice.domain.filters.ast import TRUE, Condition, Holds, all_of, equals
 from memservice.domain.records import LIVE, Card, Collection, Conclusion
@@ -15,8 +15,11 @@ LIVE_ROWS = equals(state=LIVE)
 
 class Conclusions(Repository):
     def by_uid(self, workspace_key: int, uid: str, *, lock: bool = False) -> Conclusion | None:
-        """In any state."""
-        return self.rows.get(Conclusion, equals(uid=uid, workspace_key=workspace_key), lock=lock)
+        """In any state. `lock` also locks its pair, before it (`lock_collections`)."""
+        condition = equals(uid=uid, workspace_key=workspace_key)
+        if lock and (unlocked := self.rows.get(Conclusion, condition)) is not None:
+            self.lock_collections([unlocked.collection_key])
+        return self.rows.get(Conclusion, condition, lock=lock)
 
     def by_keys(
         self,
@@ -123,6 +126,13 @@ class Conclusions(Repository):
 
     def collections(self, workspace_key: int, condition: Condition = TRUE) -> list[Collection]:
         return self.rows.page(Collection, all_of(equals(workspace_key=workspace_key), condition))
+
+    def lock_collections(self, keys: Iterable[int]) -> None:
+        """Lock the rows of these pairs until commit, always in the order of their keys. Whoever
+        writes texts that quote conclusions of a pair, and whoever erases such conclusions, locks
+        the pair before it reads: so the later one sees what the earlier one stored."""
+        for key in sorted(set(keys)):
+            self.rows.get(Collection, equals(key=key), lock=True)
 
     def put_collection(self, collection: Collection) -> Collection:
         return self.rows.put([collection])[0]

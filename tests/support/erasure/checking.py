@@ -108,7 +108,8 @@ class Check:
     def _retry(self, history: History) -> None:
         """Let tasks continue that failed because another one worked on the same rows."""
         for _ in range(RETRIES):
-            if history.pipeline.tasks(kinds.ERASE, state=PENDING):
+            pending = history.pipeline.tasks(None, state=PENDING)
+            if any(task.attempts or task.kind == kinds.ERASE for task in pending):
                 history.pipeline.clock.advance(hours=1)
                 history.work()
 
