@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
@@ -26,6 +26,9 @@ from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
 from memservice_sqlite.connections import ConnectionConfig, Watch, WriterLock, cannot_change
 from memservice_sqlite.deadline import TimedConnection
+
+if TYPE_CHECKING:
+    from memservice_sqlite.reclaiming import Pages
 
 MIGRATION_SECONDS = 120
 """How long to wait while another process migrates."""
@@ -93,6 +96,7 @@ class SqliteDialect(SqlDialect):
         self._writer_lock = WriterLock(config.lock_seconds)
         self._watch = Watch(config)
         self._inserts: dict[str, str] = {}
+        self._pages: Pages | None = None
 
     def engine(self) -> sa.Engine:
         return sa.create_engine(
@@ -290,7 +294,10 @@ class SqliteDialect(SqlDialect):
 
         self._config.require()
         with self.writer_turn():
-            return reclaiming.step(_driver(connection), thorough=thorough, erasure=erasure)
+            if self._pages is None:
+                self._pages = reclaiming.Pages(self._config.path, self._config.connect)
+            driver = _driver(connection)
+            return reclaiming.step(driver, self._pages, thorough=thorough, erasure=erasure)
 
     def copy_metadata(self, connection: sa.Connection) -> None:
         """There is no faster form: the column itself is tested."""

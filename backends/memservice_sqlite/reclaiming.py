@@ -1,16 +1,21 @@
-"""Removing the remains of erased rows: their words in the text index and in the log, and free
-pages.
+"""Removing the remains of erased rows: their words in the text index and in the log, what SQLite
+left of them in pages, and free pages.
 
 FTS5 only records that a text was removed; its words disappear when the blocks with them are merged.
 Rows are overwritten when they are erased (`secure_delete`), but the log contains earlier versions
-of their pages until it is truncated.
+of their pages until it is truncated, and pages can have copies of them (`page_remains`).
 """
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from memservice_sqlite import text_levels
+from memservice_sqlite.page_remains import Cleaning
 from memservice_sqlite.text import REMOVED
 
 MERGED_PAGES = 250
@@ -31,42 +36,62 @@ _COMMAND = "INSERT INTO text_index (text_index, rank) VALUES (?, ?)"
 _END = "UPDATE text_statistics SET length = 0 WHERE workspace_key = ? AND kind = ?"
 
 
-def step(driver: sqlite3.Connection, *, thorough: bool, erasure: bool = False) -> bool:
+@dataclass(slots=True)
+class Pages:
+    """The pages of a file, and how far this process has cleaned them in the current round."""
+
+    path: Path
+    connect: Callable[[], sqlite3.Connection]
+    _round: int = 0
+    _cleaning: Cleaning | None = field(default=None, repr=False)
+
+    def clean(self, current_round: int) -> bool:
+        """The next step; True if there are more. Call it when the log was just truncated."""
+        if self._cleaning is None or self._round != current_round:
+            self._round, self._cleaning = current_round, Cleaning(self.path)
+        return self._cleaning.step(self.connect)
+
+
+def step(
+    driver: sqlite3.Connection, pages: Pages, *, thorough: bool, erasure: bool = False
+) -> bool:
     """One short transaction, or all work if `thorough`. True if there is more to do.
 
-    The mark is (texts removed since the current round began, texts removed before it). A round
-    merges all blocks that existed at its beginning into one, without the removed words, and ends
-    when the log is truncated. `erasure`: the log may have erased rows without a text in the index,
-    so it is truncated in any case.
+    The mark is (texts removed since the current round began, number of the round; 0: none). A round
+    merges all blocks that existed at its beginning into one, without the removed words, cleans all
+    pages, and ends when the log is truncated. `erasure`: the log may have erased rows without a
+    text in the index, so it is truncated in any case.
     """
-    removed, merging = driver.execute(_MARK, REMOVED).fetchone() or (0, 0)
-    if removed or merging:
-        if _merge(driver, removed, merging, thorough):
+    removed, current_round = driver.execute(_MARK, REMOVED).fetchone() or (0, 0)
+    if removed or current_round:
+        if _merge(driver, removed, current_round, thorough):
             return True
-        merging = merging or removed
+        (_, current_round) = driver.execute(_MARK, REMOVED).fetchone()
     if thorough:
         # enables it in a file that was created without it
         driver.execute("PRAGMA auto_vacuum=INCREMENTAL")
         driver.execute("VACUUM")
     elif _shrink(driver):
         return True
-    if not (merging or thorough or erasure):
+    if not (current_round or thorough or erasure):
         return False
     if not _cut_log(driver):
         return not thorough
-    if not merging and not thorough:
+    if not current_round and not thorough:
         return False
+    if not thorough and (pages.clean(current_round) or not _cut_log(driver)):
+        return True
     driver.execute(_END, REMOVED)
     return bool((driver.execute(_MARK, REMOVED).fetchone() or (0, 0))[0])
 
 
-def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: bool) -> bool:
+def _merge(driver: sqlite3.Connection, removed: int, current_round: int, thorough: bool) -> bool:
     """Merge some of the text index; True if there is more to merge."""
     driver.execute("BEGIN IMMEDIATE")
     try:
         text_levels.shorten(driver)  # an index with too many cannot be merged
-        if not merging:
-            driver.execute(_BEGIN, (removed, *REMOVED))
+        if not current_round:
+            driver.execute(_BEGIN, (secrets.randbelow(2**40) + 1, *REMOVED))
         if driver.execute("SELECT 1 FROM text_rows LIMIT 1").fetchone() is None:
             driver.execute("INSERT INTO text_index (text_index) VALUES ('delete-all')")
             more = False
@@ -77,8 +102,8 @@ def _merge(driver: sqlite3.Connection, removed: int, merging: int, thorough: boo
             # A negative number begins a merge of all blocks, a positive one continues it: to begin
             # again after each write of others would never end. By default, FTS5 does not continue
             # it while a level of newer blocks has as many as it merges, but fewer than four.
-            pages = MERGED_PAGES if merging else -MERGED_PAGES
-            if not merging:
+            pages = MERGED_PAGES if current_round else -MERGED_PAGES
+            if not current_round:
                 driver.execute(_COMMAND, ("usermerge", MIN_BLOCKS))
             before = driver.total_changes
             driver.execute(_COMMAND, ("merge", pages))

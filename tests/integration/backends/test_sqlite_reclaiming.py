@@ -46,6 +46,10 @@ def written(path: Path, word: str) -> int:
     return sum(file.read_bytes().count(word.encode()) for file in path.parent.glob(f"{path.name}*"))
 
 
+def pages_of(path: Path) -> reclaiming.Pages:
+    return reclaiming.Pages(path, lambda: sqlite3.connect(path, isolation_level=None))
+
+
 def say(storage: SqliteStorage, dataset: Dataset, word: str, first: int = 1) -> None:
     """In transactions of their own, so that the index is of many pieces."""
     for start in range(first, first + EACH, 20):
@@ -223,7 +227,7 @@ def test_the_text_index_survives_any_number_of_rounds(storage: SqliteStorage, pa
                 "ON CONFLICT DO UPDATE SET documents = documents + 1",
                 REMOVED,
             )
-            while reclaiming.step(driver, thorough=False):
+            while reclaiming.step(driver, pages_of(path), thorough=False):
                 found = "SELECT count(*) FROM text_index WHERE text_index MATCH 'stays'"
                 assert driver.execute(found).fetchone() == (n + 1,)
         assert levels(driver) <= text_levels.MAX_LEVELS
@@ -246,7 +250,7 @@ def test_an_index_with_too_many_levels_is_mended(storage: SqliteStorage, path: P
     with closing(sqlite3.connect(path, isolation_level=None)) as driver:
         with pytest.raises(sqlite3.DatabaseError):
             driver.execute("INSERT INTO text_index (text_index) VALUES ('integrity-check')")
-        while reclaiming.step(driver, thorough=False):
+        while reclaiming.step(driver, pages_of(path), thorough=False):
             pass
     assert storage.examine(thorough=True) == []
     with storage.read() as tx:
