@@ -26,6 +26,7 @@ from memservice.services.auth import api_keys as key_services
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 from support.api.auth_client import AuthClient, signed
+from support.api.prepared_request import Answer, PreparedRequest
 
 T = TypeVar("T")
 
@@ -131,19 +132,18 @@ class PlantedSecrets:
     uids: dict[str, list[str]] = field(default_factory=dict)
     """The same in paths of generation 1."""
 
-    def told(
-        self, method: str, path: str, key: str, options: dict[str, Any]
-    ) -> tuple[int, set[str]]:
-        """The status, and which secrets stand anywhere in the answer: body, stream or headers."""
-        if "data" in options:  # a file is read once
-            options = {
-                "data": {**options["data"], "file": (io.BytesIO(b"x"), "a.txt", "text/plain")}
-            }
-        answer = self.auth_client.call(method, path, self.tokens[key], **options)
-        text = answer.get_data(as_text=True) + json.dumps(list(answer.headers.items()))
-        answer.close()
-        assert answer.status_code < 500, (method, path, options, text[:500])
-        return answer.status_code, {name for name, word in SECRETS.items() if word in text}
+    def prepared(self, method: str, path: str, options: dict[str, Any]) -> PreparedRequest:
+        if "data" in options:
+            file = (io.BytesIO(b"x"), "a.txt", "text/plain")
+            options = {"data": {**options["data"], "file": file}}
+        return PreparedRequest(self.auth_client.app, method, path, **options)
+
+
+def told(answer: Answer) -> set[str]:
+    """Which secrets stand anywhere in the answer: body, stream or headers."""
+    text = answer.text + json.dumps(answer.headers)
+    assert answer.status_code < 500, text[:500]
+    return {name for name, word in SECRETS.items() if word in text}
 
 
 def plant(auth_client: AuthClient) -> PlantedSecrets:
@@ -585,11 +585,13 @@ class Answers:
         keys = sorted(planted_secrets.tokens.keys() - {"admin"})
         answered = False
         for options in islice(sent(planted_secrets, method, rule), 1 if is_early(rule) else None):
-            status = self._ask(planted_secrets, method, path, "admin", options)
+            request = planted_secrets.prepared(method, path, options)
+            question = f"{method} {path} {options}"
+            status = self._ask(planted_secrets, request, question, "admin")
             answered = answered or status < 400
             names_no_row = status == 404 and number > 0
             for key in keys[number % 4 :: 4] if names_no_row else list(keys):
-                status = self._ask(planted_secrets, method, path, key, options)
+                status = self._ask(planted_secrets, request, question, key)
                 if status == 401 and not decides_by_what_is_sent(rule):
                     keys.remove(key)
             if rule.startswith("/v2/"):
@@ -597,21 +599,15 @@ class Answers:
         return answered
 
     def _ask(
-        self,
-        planted_secrets: PlantedSecrets,
-        method: str,
-        path: str,
-        key: str,
-        options: dict[str, Any],
+        self, planted_secrets: PlantedSecrets, request: PreparedRequest, question: str, key: str
     ) -> int:
-        status, told = planted_secrets.told(method, path, key, options)
-        self.learnt[key] |= told
+        answer = request.send(planted_secrets.tokens[key])
+        names = told(answer)
+        self.learnt[key] |= names
         self.wrong += [
-            f"{key} learns {name!r}: {method} {path} {options}"
-            for name in told
-            if key not in may_learn(name)
+            f"{key} learns {name!r}: {question}" for name in names if key not in may_learn(name)
         ]
-        return status
+        return answer.status_code
 
 
 @pytest.mark.slow

@@ -327,7 +327,9 @@ class ByUid:
 @pytest.fixture
 def all_generations(app: Flask, runtime: Runtime) -> Iterator[AllGenerations]:
     with undone(runtime.storage):
-        yield AllGenerations(app, runtime, f"w{next(_numbers)}")
+        opened = AllGenerations(app, runtime, f"w{next(_numbers)}")
+        yield opened
+        runtime.storage.write(opened.newest.leave_no_work)
 
 
 @pytest.fixture(params=GENERATIONS)

@@ -105,4 +105,6 @@ class V2Client(Api):
 def v2(app: Flask, runtime: Runtime) -> Iterator[V2Client]:
     """The application and a workspace name that is free."""
     with undone(runtime.storage):
-        yield V2Client(app, runtime, f"w{next(_numbers)}")
+        opened = V2Client(app, runtime, f"w{next(_numbers)}")
+        yield opened
+        runtime.storage.write(opened.newest.leave_no_work)

@@ -1,0 +1,46 @@
+"""One request that is sent with many keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from typing import Any
+
+from flask import Flask
+from flask.testing import EnvironBuilder
+from werkzeug.test import run_wsgi_app
+
+
+@dataclass(frozen=True)
+class Answer:
+    status_code: int
+    headers: list[tuple[str, str]]
+    data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+
+class PreparedRequest:
+    """Built once. The test client builds each request anew, which takes a third of the time of a
+    short answer."""
+
+    def __init__(self, app: Flask, method: str, path: str, **options: Any) -> None:
+        self._app = app
+        builder = EnvironBuilder(app, path, method=method, **options)
+        try:
+            self._environ = builder.get_environ()
+        finally:
+            builder.close()
+        self._environ["REMOTE_ADDR"] = "127.0.0.1"
+        self._body = self._environ["wsgi.input"].read()
+
+    def send(self, token: str | None) -> Answer:
+        """The answer to the key, read to its end."""
+        environ = {**self._environ, "wsgi.input": BytesIO(self._body)}
+        if token is not None:
+            environ["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+        chunks, status, headers = run_wsgi_app(self._app, environ, buffered=True)
+        return Answer(int(status.split()[0]), list(headers), b"".join(chunks))
