@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from memservice.domain.installation import source
+from memservice.domain.installation import installer, wheel_command
 from memservice.services.private_files import replacing
 
 COMMAND_IN_UNITS = "/opt/memservice/bin/memservice"
@@ -105,7 +105,7 @@ def init(directory: Path, force: bool, shape: str) -> None:
 
 def _next_steps(shape: str) -> str:
     text = _template("next-steps.txt").partition(f"[{shape}]\n")[2].partition("\n[")[0]
-    return text.replace("PYTHON", sys.executable).replace("SOURCE", source())
+    return text.replace("INSTALL", installer()).replace("WHEEL", wheel_command())
 
 
 def _template(name: str) -> str:

@@ -12,11 +12,24 @@ from urllib.parse import unquote, urlsplit
 
 
 def install_command(requirement: str) -> str:
-    """The command that installs a distribution into this environment, from any shell. An
-    environment that uv made has no pip."""
+    """The command that installs a distribution into this environment, from any shell."""
+    return f"{installer()} {shlex.quote(requirement)}"
+
+
+def installer() -> str:
+    """The beginning of that command. An environment that uv made has no pip."""
     python = shlex.quote(sys.executable)
-    pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
-    return f"{pip} {shlex.quote(requirement)}"
+    return f"{python} -m pip install" if _has_pip() else f"uv pip install --python {python}"
+
+
+def wheel_command() -> str:
+    """The command that puts the wheel of this memservice into the working directory."""
+    pip = f"{shlex.quote(sys.executable)} -m pip" if _has_pip() else "uvx pip"
+    return f"{pip} wheel --no-deps {source()}"
+
+
+def _has_pip() -> bool:
+    return find_spec("pip") is not None
 
 
 def source() -> str:

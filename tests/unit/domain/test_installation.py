@@ -17,11 +17,14 @@ def test_the_command_installs_into_this_environment(monkeypatch: pytest.MonkeyPa
         installation.install_command(extra)
         == "'/my apps/bin/python' -m pip install 'memservice[mcp]'"
     )
+    wheel = installation.wheel_command()
+    assert wheel.startswith("'/my apps/bin/python' -m pip wheel --no-deps ")
     monkeypatch.setattr(installation, "find_spec", lambda name: None)
     assert (
         installation.install_command(extra)
         == "uv pip install --python '/my apps/bin/python' 'memservice[mcp]'"
     )
+    assert installation.wheel_command().startswith("uvx pip wheel --no-deps ")
 
 
 class Origin:
