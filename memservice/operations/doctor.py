@@ -30,6 +30,7 @@ from memservice.services.tasks.kinds import DREAM
 from memservice.settings import Settings
 from memservice.spi.base import RESTORE
 from memservice.spi.capabilities import Capability
+from memservice.spi.embedding import Examinable
 from memservice.spi.rows import BY_KEY, Order
 from memservice.spi.storage import Transaction
 from memservice.worker import heartbeats, rq_queues
@@ -76,7 +77,7 @@ def look(rt: Runtime, *, thorough: bool = False) -> list[Check]:
     parts: dict[str, Callable[[], Iterable[Check]]] = {
         "counts": lambda: _built(rt),
         "vectors": lambda: _vectors(rt),
-        "embedder": lambda: _embedders(rt),
+        "embedder": lambda: [*_embedders(rt), *(_files(rt) if thorough else ())],
         "redis": lambda: _queues(rt.settings),
         "workers": lambda: _workers(rt),
         "work": lambda: _work(rt),
@@ -262,6 +263,13 @@ def _index_of(rt: Runtime) -> str:
 
 def _chosen(rt: Runtime) -> Check:
     return Check("embedder", OK, f"{rt.embedder.id}, dimension {rt.embedder.dimension}")
+
+
+def _files(rt: Runtime) -> Iterator[Check]:
+    """Problems of the files of a local embedder."""
+    if isinstance(rt.embedder, Examinable):
+        for finding in rt.embedder.examine():
+            yield Check("embedder", finding.state, finding.found, finding.advice)
 
 
 def _embedders(rt: Runtime) -> Iterator[Check]:

@@ -7,6 +7,7 @@ from memservice.reasoning.choice import shown
 from memservice.runtime import Runtime
 from memservice.services.tasks import model_breaker
 from memservice.services.tasks.model_breaker import Outage
+from memservice.spi.capabilities import Capability
 
 
 def banner(runtime: Runtime, with_worker: bool) -> list[str]:
@@ -20,6 +21,7 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
             f"{runtime.storage.schema_version()}"
         ),
         f"vectors     {vectors}   embedder {runtime.embedder.id}",
+        *_suggestions(runtime),
         f"reasoner    {shown(runtime.reasoners)}",
         (
             "runner      "
@@ -29,6 +31,15 @@ def banner(runtime: Runtime, with_worker: bool) -> list[str]:
         *(f"models      {outage.shown()}" for outage in _outages(runtime)),
         *(f"plugins     FAILED: {failure.sentence}" for failure in runtime.plugins.failures),
     ]
+
+
+def _suggestions(runtime: Runtime) -> list[str]:
+    """Embedders that find more than the configured one."""
+    if Capability.SEMANTIC in runtime.embedder.capabilities:
+        return []
+    plugins = runtime.plugins
+    providers = [plugins.embedder(name) for name in plugins.names("embedder")]
+    return [f"  better    {provider.suggestion}" for provider in providers if provider.suggestion]
 
 
 def _outages(runtime: Runtime) -> list[Outage]:

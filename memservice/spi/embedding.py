@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from memservice.spi.capabilities import Capability
 
 if TYPE_CHECKING:
+    from memservice.spi.storage import Finding
     from memservice.spi.vectors import Vector
 
 Purpose = Literal["document", "query"]
@@ -39,4 +40,13 @@ class Embedder(Protocol):
         length and any characters. With the capability `INLINE`, a short text takes well below a
         millisecond. The caller's list is not changed.
         """
+        ...
+
+
+@runtime_checkable
+class Examinable(Protocol):
+    """An embedder with files on this machine that can be damaged, for `memservice doctor`."""
+
+    def examine(self) -> Sequence[Finding]:
+        """Problems of its files; none if they are complete. Takes milliseconds."""
         ...

@@ -125,6 +125,9 @@ class EmbedderProvider(_Provider):
     open: Callable[[Any, Context], Embedder]
     settings: type[Any] | None = None
     capabilities: frozenset[Capability] = field(default_factory=frozenset)
+    suggestion: str = ""
+    """One line for the start: how to use it, and what for. Printed if the configured embedder is
+    not `SEMANTIC`."""
     spi: int = SPI_VERSION
 
 

