@@ -11,8 +11,14 @@ from memservice.domain.text.analysis import analyse
 def broken_rule(old: Conclusion, new: Conclusion) -> str | None:
     """The rule that keeps `old` from being superseded by `new`, as it is counted; None if it may
     be."""
-    if new.said_at < old.said_at:
-        return "kept_as_newer"
+    broken = broken_order(old, new)
+    if broken is not None:
+        return broken
     if old.level == EXPLICIT and not set(analyse(old.content)) & set(analyse(new.content)):
         return "kept_as_unrelated"
     return None
+
+
+def broken_order(old: Conclusion, new: Conclusion) -> str | None:
+    """The same for a reasoner that asks no model."""
+    return "kept_as_newer" if new.said_at < old.said_at else None

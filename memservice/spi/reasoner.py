@@ -69,6 +69,9 @@ class DeriveContext:
     held: Sequence[Known] = ()
     """Live conclusions about the observed peer that are related to the new messages, the closest
     first."""
+    facts: Sequence[Known] = ()
+    """The newest live facts that the observed peer stated about itself, of which a new statement
+    may give a newer value. Only for a reasoner that asks no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class DeriveRequest:
     """Display names by slug, of peers that have one."""
     origin: Origin = Origin()
     context: DeriveContext = DeriveContext()
-    """Empty for a reasoner that asks no model."""
+    """For a reasoner that asks no model: `facts` only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,10 @@ class Statement:
     certainty: str = "certain"
     """One of `memservice.domain.derived_rules.CERTAINTIES`."""
     replaces: tuple[str, ...] = ()
-    """Uids of conclusions of `DeriveRequest.context.held` that are no longer true, or were wrong,
-    because this one is true."""
+    """Uids of conclusions of `DeriveRequest.context`, `held` or `facts`, that are no longer true,
+    or were wrong, because this one is true."""
+    outdates: tuple[str, ...] = ()
+    """The contents of other statements of the same result that were true before this one."""
     reason: str = ""
     """Why it replaces them."""
 

@@ -10,19 +10,21 @@ from memservice_extractive.attributes import attributes
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.prose import own_lines
 from memservice_extractive.relevance import REPLY_MARK
+from memservice_extractive.replacing import with_replacements
 from memservice_extractive.replies import begins_with_pronoun, is_short_reply, last_question
 from memservice_extractive.sentences import MAX_LENGTH, split
 from memservice_extractive.worth import Judgement, judge
 
 
 def judged(
-    content: str, author: str = "", names: Collection[str] = ()
+    content: str, author: str = "", names: Collection[str] = (), *, exact: bool = True
 ) -> Iterator[tuple[str, Judgement]]:
-    """The author's own sentences in one message, in order, each with its judgement."""
+    """The author's own sentences in one message, in order, each with its judgement. `exact` as in
+    `sentences.split`."""
     paragraphs = own_lines(content, author, names)
     language = detect("\n".join(paragraphs))
     for paragraph in paragraphs:
-        for sentence in split(paragraph, language):
+        for sentence in split(paragraph, language, exact=exact):
             yield sentence, judge(sentence, language)
 
 
@@ -55,7 +57,9 @@ def derive(request: DeriveRequest) -> Derived:
                 if message.key not in keys:
                     keys.append(message.key)
         question = ""
-    return Derived([_statement(*statement) for statement in statements.values()])
+    return Derived(
+        with_replacements([_statement(*statement) for statement in statements.values()], request)
+    )
 
 
 def _statement(

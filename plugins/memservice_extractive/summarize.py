@@ -24,6 +24,9 @@ _SHARE = 0.5
 """Maximum share of the candidate lines in a summary, but at least `_MIN_SENTENCES` lines if there
 are that many."""
 _MIN_SENTENCES = 4
+_LONG = 800
+"""Characters of a message beyond which its sentences are found by their signs alone. A shorter one
+was split when its statements were derived, and the result is cached."""
 _POOL_SIZE = 400
 """Maximum candidates that are compared with one another: the most central ones."""
 _DIMENSION = 1024
@@ -88,7 +91,8 @@ def _candidates(request: SummarizeRequest) -> list[tuple[str, float]]:
     names = {message.author for message in request.messages}
     statements, others = [], []
     for message in request.messages:
-        for sentence, judgement in judged(message.content, message.author, names):
+        exact = len(message.content) <= _LONG
+        for sentence, judgement in judged(message.content, message.author, names, exact=exact):
             entry = (f"{message.author}: {sentence}", 1.0)
             if judgement.keep:
                 statements.append(entry)

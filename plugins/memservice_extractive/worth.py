@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 
 from memservice.domain.text.scripts import (
     HAN_LETTERS,
@@ -24,6 +25,7 @@ from memservice_extractive.lexicon import (
     WEAK,
 )
 from memservice_extractive.sentences import MAX_LENGTH
+from memservice_extractive.when import span
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
 _OPENING = re.compile('["“„«»「『]')
@@ -34,6 +36,20 @@ _CLOSING = {
 _TRAILING_NAME = re.compile(r",\s*+[A-ZÄÖÜ][\w'’-]++(?: [A-Z][\w'’-]++)?+\s*+[.!~…]*+$")
 _LEADING_NAME = re.compile(r"^(?:[A-ZÄÖÜ][\w'’-]+),\s+(?=\w)")
 _NAME_WITHIN = re.compile(r"(?<=[a-z,] )(?!I\b|I')[A-Z][\w'’-]+")
+_REACTION = re.compile(
+    r"^\W*(?:lol+|lmao|rofl|(?:ha){2,}h?|(?:he){2,}|(?:hi){2,}|omg|wow|whoa|u+gh|ew+|yikes|oof|xd+"
+    r"|(?:ja){2,}|(?:je){2,}|mdr+|ptdr|k{3,}|(?:rs){2,}|(?:ха){2,}х?|(?:ах){2,}а?|ого|фу|бо+же)\b",
+    re.I,
+)
+"""A word of laughter or surprise at the beginning."""
+_SOMETHING_IS = re.compile(
+    r"^\W*(?:(?:[\w-]+['’]s|c['’]est|c['’]était)\b|(?:[\w-]+\s+){1,4}(?:is|was|are|were|looks?|looked"
+    r"|sounds?|sounded|ist|war|waren|est|était|fue|era|es|foi|é|è|был[аои]?)(?![\w'’]))",
+    re.I,
+)
+"""Something is judged. A speaker who leaves "I" out says what was done: "lol bought a car"."""
+_CAPITAL = re.compile(r"(?<![.!?…])\s(?!I\b)[A-ZÀ-ÖØ-ÞА-ЯЁ]")
+"""A name, or a German noun: a capital letter after the beginning of a sentence."""
 _LETTERS = re.compile(r"[^\W\d_]")
 _CJK_SPEECH = re.compile(r"说道?|告诉|问|写道?|讲|と言い?った|と言って|と言う|と書い|と聞い")
 _EMPTY = {
@@ -46,6 +62,9 @@ _UNSPACED_RUN = re.compile(
     rf"[{HAN_LETTERS}]|[{KATAKANA_LETTERS}]+|[{HIRAGANA_LETTERS}]+"
     rf"|[^\W_{HAN_LETTERS}{KANA_LETTERS}]+"
 )
+
+_ANY_DAY = date(2024, 1, 1)
+"""To find words of time, whatever the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +121,8 @@ def judge(sentence: str, language: str) -> Judgement:
         return Judgement("question")
     if _is_quotation(text, language):
         return Judgement("quotation")
+    if _is_reaction(sentence, language):
+        return Judgement("reaction")
     bare = _bare(text)
     filler = (phrases.CJK_FILLER if language in UNSPACED else phrases.FILLER).get(language)
     if filler and filler.search(bare):
@@ -178,6 +199,23 @@ def without_quotations(text: str) -> str:
             parts.append(text[start : match.start()])
             start = position = next_end[mark] + 1
     return " ".join([*parts, text[start:]])
+
+
+def _is_reaction(sentence: str, language: str) -> bool:
+    """Whether the sentence laughs or marvels at something and tells nothing else: neither of the
+    speaker, nor with a name, a number or a time."""
+    start = _REACTION.match(sentence)
+    if start is None or language in UNSPACED:
+        return False
+    rest = sentence[start.end() :]
+    if not _SOMETHING_IS.search(rest):
+        return False
+    first_person = FIRST_PERSON.get(language, FIRST_PERSON["en"]) | FIRST_PERSON["en"]
+    if not first_person.isdisjoint(words(rest)):
+        return False
+    if any(char.isdigit() for char in rest) or _CAPITAL.search(rest):
+        return False
+    return span(rest, _ANY_DAY, language) is None
 
 
 def _bare(text: str) -> str:

@@ -13,7 +13,7 @@ from memservice.domain.records import Conclusion, JsonObject, Peer
 from memservice.pipeline.derive import deduplication, replacing
 from memservice.pipeline.derive import statements as derive_statements
 from memservice.pipeline.derive.deduplication import Duplicate
-from memservice.pipeline.derive.inputs import DeriveInput
+from memservice.pipeline.derive.inputs import DeriveInput, asks_model
 from memservice.pipeline.derive.replacing import Replacement
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
@@ -53,7 +53,8 @@ def prepare(
     statements = derive_statements.distinct(derived.statements, counts)
     times = derive_statements.times(derived.statements)
     drafts = _drafts(rt, derive_input, statements, derived, times)
-    replaced = replacing.allowed(statements, drafts, context_rows, counts)
+    by_model = asks_model(rt.reasoner_for(choice.DERIVE))
+    replaced = replacing.allowed(statements, drafts, context_rows, counts, by_model=by_model)
     allowed = {observer.key: _allowed(rt, drafts, observer, counts) for observer in observers}
     vectors = deduplication.vectors_of(
         rt,

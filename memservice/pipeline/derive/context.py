@@ -17,8 +17,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memservice.domain.filters import equals
-from memservice.domain.records import SCOPE, Conclusion, Message, Peer, Session
+from memservice.domain.filters import all_of, equals
+from memservice.domain.records import EXPLICIT, LIVE, SCOPE, Conclusion, Message, Peer, Session
 from memservice.domain.text.particulars import particulars
 from memservice.domain.time_zones import first_known, local_stamp
 from memservice.runtime import Runtime
@@ -27,6 +27,7 @@ from memservice.services.peers import display_name
 from memservice.services.retrieval.search import Search
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.reasoner import DeriveContext, DeriveRequest, Known, Statement, Utterance
+from memservice.spi.repositories.base import NEWEST
 from memservice.spi.storage import Transaction
 
 HISTORY = 10
@@ -35,6 +36,8 @@ MAX_RELATED = 10
 """Stored conclusions in the context."""
 CANDIDATES = 30
 """Conclusions per search, before the ones that not all observers hold are left out."""
+MAX_FACTS = 100
+"""Newest conclusions among which the facts for a reasoner without a model are looked for."""
 MAX_QUERY_CHARS = 4_000
 ZONE = "timezone"
 """Key in the metadata of a message or a peer."""
@@ -160,6 +163,19 @@ def _also_held(
         for level in {row.level for row in rows}
     }
     return [row for row in rows if row.fingerprint in same_by_level[row.level]]
+
+
+def facts_of(tx: Transaction, observed: Peer, session: Session | None) -> list[Conclusion]:
+    """The newest live facts that the observed peer stated about itself; only those of `session`
+    unless it is None."""
+    collection = tx.conclusions.collection(observed.key, observed.key)
+    if collection is None:
+        return []
+    condition = equals(collection_key=collection.key, state=LIVE, level=EXPLICIT)
+    if session is not None:
+        condition = all_of(condition, equals(session_key=session.key))
+    newest = tx.rows.page(Conclusion, condition, NEWEST, limit=MAX_FACTS)
+    return [row for row in newest if row.kind in (None, "fact") and row.certainty is None]
 
 
 def known_conclusion(row: Conclusion) -> Known:

@@ -56,7 +56,7 @@ class DeriveInput:
 
 
 def asks_model(reasoner: Reasoner) -> bool:
-    """Whether a reasoner calls a language model. Other reasoners do not use the context."""
+    """Whether a reasoner calls a language model. Of the context, others get facts only."""
     return bool(reasoner.capabilities & {Capability.COSTLY, Capability.REMOTE})
 
 
@@ -114,7 +114,12 @@ def request_of(
 ) -> tuple[DeriveRequest, dict[str, Conclusion]]:
     """The request to the reasoner, and the conclusions in it by uid."""
     if not asks_model(reasoner):
-        return _request(derive_input, derive_input.window, DeriveContext()), {}
+        may_cross = rt.settings.deriver.context_across_sessions
+        session = None if may_cross else derive_input.session
+        with rt.storage.read() as tx:
+            rows = context.facts_of(tx, derive_input.observed, session)
+        facts = DeriveContext(facts=[context.known_conclusion(row) for row in rows])
+        return _request(derive_input, derive_input.window, facts), {row.uid: row for row in rows}
     messages = derive_input.window
     search = RelatedSearch(rt, derive_input.workspace, derive_input.messages)
     with rt.storage.read() as tx:

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memservice.domain.derived_rules import HYPOTHETICAL
+from memservice.domain.ids import fingerprint
 from memservice.domain.records import Conclusion
 from memservice.domain.values import storable
-from memservice.pipeline.supersede_rules import broken_rule
+from memservice.pipeline.supersede_rules import broken_order, broken_rule
 from memservice.spi.reasoner import Statement
 
 log = logging.getLogger("memservice.pipeline")
 
 MAX_REPLACED = 5
-"""Conclusions that one batch may replace."""
+"""Conclusions that a language model may replace with one batch."""
 MAX_REASON = 300
 UPDATED = "replaced by a newer statement"
 """The reason if the reasoner gives none."""
@@ -36,19 +37,21 @@ def allowed(
     drafts: Sequence[Conclusion],
     context_rows: Mapping[str, Conclusion],
     counts: Counter[str],
+    *,
+    by_model: bool,
 ) -> dict[str, list[Replacement]]:
     """Fingerprint of a draft → its replacements. `drafts` has the draft of each of `statements`, in
-    the same order; `context_rows` has the conclusions in the reasoner's input by uid. Counts the
-    refused replacements by rule."""
-    new_fingerprints = {draft.fingerprint for draft in drafts}
+    the same order; `context_rows` has the conclusions in the reasoner's input by uid. `by_model`: a
+    language model chose them, so they are limited. Counts the refused replacements by rule."""
+    new_drafts = {draft.fingerprint: draft for draft in drafts}
     taken: dict[str, tuple[str, Replacement]] = {}
     for statement, draft in zip(statements, drafts, strict=True):
-        for uid in statement.replaces:
-            old = context_rows.get(uid)
-            if old is None or old.uid in taken:
+        outdated = (new_drafts.get(fingerprint(content)) for content in statement.outdates)
+        for old in (*(context_rows.get(uid) for uid in statement.replaces), *outdated):
+            if old is None or old.uid in taken or old.uid == draft.uid:
                 continue
-            broken = _broken_rule(statement, draft, old, new_fingerprints)
-            if broken is None and len(taken) >= MAX_REPLACED:
+            broken = _broken_rule(statement, draft, old, new_drafts, by_model)
+            if broken is None and by_model and len(taken) >= MAX_REPLACED:
                 broken = "kept_as_excess"
             if broken is None:
                 reason = storable(statement.reason.strip(), MAX_REASON) or UPDATED
@@ -69,10 +72,15 @@ def allowed(
 
 
 def _broken_rule(
-    statement: Statement, draft: Conclusion, old: Conclusion, new_fingerprints: set[str]
+    statement: Statement,
+    draft: Conclusion,
+    old: Conclusion,
+    new_drafts: Mapping[str, Conclusion],
+    by_model: bool,
 ) -> str | None:
-    if old.fingerprint in new_fingerprints:
+    said_again = new_drafts.get(old.fingerprint)
+    if said_again is not None and said_again.uid != old.uid:
         return "kept_as_said_again"
     if statement.certainty == HYPOTHETICAL:
         return "kept_as_hypothetical"
-    return broken_rule(old, draft)
+    return broken_rule(old, draft) if by_model else broken_order(old, draft)

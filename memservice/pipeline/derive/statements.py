@@ -107,8 +107,12 @@ def distinct(statements: Sequence[Statement], counts: Counter[str]) -> list[Stat
         )
         sources = dict.fromkeys((*first.message_keys, *statement.message_keys))
         replaced = dict.fromkeys((*first.replaces, *statement.replaces))
+        outdated = dict.fromkeys((*first.outdates, *statement.outdates))
         unique[fingerprint(content)] = replace(
-            first, message_keys=tuple(sources), replaces=tuple(replaced)
+            first,
+            message_keys=tuple(sources),
+            replaces=tuple(replaced),
+            outdates=tuple(outdated),
         )
     counts["repeated"] = len(statements) - len(unique)
     return list(unique.values())

@@ -160,15 +160,20 @@ class _ObserverWriter:
     def _enqueue_follow_ups(
         self, rows: Sequence[Conclusion], steps: Sequence[Supersession]
     ) -> None:
-        """Add the tasks that index the new rows, and the dream that they may make due."""
+        """Add the tasks that index the new rows, and the dream that they may make due. A row that
+        another one of the batch replaces is in no index."""
         vectors = self._candidates.vectors
+        replaced = {step.old.key for step in steps}
+        positions = [position for position, row in enumerate(rows) if row.key not in replaced]
         self._tx.tasks.add(
             indexing.index_conclusions(
                 self._rt,
                 self._tx,
                 self._session.workspace_key,
-                rows,
-                None if vectors is None else [vectors[index] for index in self._indexes],
+                [rows[position] for position in positions],
+                None
+                if vectors is None
+                else [vectors[self._indexes[position]] for position in positions],
             )
         )
         if rows:
@@ -186,6 +191,7 @@ def _supersessions(
     """The replaced rows of a collection: in any session, the rows with the texts of the replaced
     conclusions."""
     steps: list[Supersession] = []
+    said_at = {draft.fingerprint: draft.said_at for draft in candidates.drafts}
     for mark, replacements in candidates.replaced.items():
         successor = successors.get(mark)
         for replacement in replacements if successor is not None else ():
@@ -198,7 +204,7 @@ def _supersessions(
             steps += [
                 Supersession(row, successor, replacement.reason)
                 for row in tx.rows.page(Conclusion, condition)
-                if row.key != successor
+                if row.key != successor and row.said_at <= said_at[mark]
             ]
     return steps
 

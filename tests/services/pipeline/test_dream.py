@@ -96,7 +96,8 @@ def memory(open_pipeline: OpenPipeline) -> DreamingMemory:
 
 
 class TestGoldScenario:
-    """With the reasoner that is there by default."""
+    """With the reasoner that is there by default, and the newer home told in another session: if
+    deriving may look across sessions, it replaces the earlier one already."""
 
     SAID = (
         "I live in Rome.",
@@ -110,8 +111,12 @@ class TestGoldScenario:
 
     @pytest.fixture
     def memory(self, open_pipeline: OpenPipeline) -> DreamingMemory:
-        memory = DreamingMemory(open_pipeline(REASONER="extractive", **NO_REFRESH), Dreamer())
-        memory.tell(*self.SAID)
+        pipeline = open_pipeline(
+            REASONER="extractive", DERIVER_CONTEXT_ACROSS_SESSIONS="false", **NO_REFRESH
+        )
+        memory = DreamingMemory(pipeline, Dreamer())
+        memory.tell(*self.SAID[:5])
+        memory.tell(*self.SAID[5:], session="u")
         memory.tell("I live in Rome.", peer="bob", session="t")
         return memory
 

@@ -56,6 +56,40 @@ def test_a_repeated_sentence_is_one_statement_of_both_messages() -> None:
     assert found == [("I live in Rome.", (1, 2)), ("I play chess.", (2,))]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lol that movie was sooo bad",
+        "omg, the queue there was endless",
+        "ugh, this waiting room is so gloomy",
+        "haha das war so lustig",
+        "haha c'était trop drôle comme film",
+        "jaja esa peli fue malísima",
+        "ахаха фильм был смешной",
+    ],
+)
+def test_a_reaction_is_no_statement(text: str) -> None:
+    assert derived(says(1, "bob", text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lol I moved to Rome",
+        "haha my brother broke his arm",
+        "omg Anna got married",
+        "wow, the concert is on 14 May",
+        "lol the dentist appointment is tomorrow",
+        "lol bought a new car for the kids",
+        "jaja compré una casa nueva",
+        "ахаха купила новый дом",
+        "haha ich wohne jetzt in Bonn",
+    ],
+)
+def test_news_that_begin_with_laughter_stay(text: str) -> None:
+    assert [content for content, _ in derived(says(1, "bob", text))] == [text]
+
+
 def test_nothing_is_derived_from_nothing() -> None:
     assert derived() == []
     assert derived(says(1, "bob", "")) == []

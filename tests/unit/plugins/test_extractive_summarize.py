@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memservice.domain import tokens
 from memservice.spi.reasoner import SummarizeRequest, Utterance
+from memservice_extractive import sentences
 from memservice_extractive.reasoner import ExtractiveReasoner
 from support.examples import examples
 
@@ -161,3 +162,27 @@ def test_any_text_gives_distinct_lines_within_the_budget(
 
     assert tokens.count(content) <= budget
     assert len(set(content.split("\n"))) == len(content.split("\n"))
+
+
+def test_sentences_of_a_long_message_are_whole_without_the_segmenter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It compiles its patterns again and again: most of the cost of a summary of long messages."""
+
+    def segmenter() -> None:
+        raise AssertionError("a long message was given to the segmenter")
+
+    monkeypatch.setattr(sentences, "_segmenter_class", segmenter)
+    told = [
+        f"My neighbour Dr. Smith repaired clock {n} of the {word} tower, e.g. its bell."
+        for n, word in enumerate(("old", "new", "north", "south", "east", "west"), 1)
+    ]
+    long = " ".join([*told, *told, "He sings in a choir on Mondays! We met him at the harbour."])
+    assert len(long) > 800
+    lines = summary([("bob", long)]).splitlines()
+    assert lines
+    assert {line.removeprefix("bob: ") for line in lines} <= {
+        *told,
+        "He sings in a choir on Mondays!",
+        "We met him at the harbour.",
+    }
