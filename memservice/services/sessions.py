@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,9 +45,9 @@ class SessionFields:
     """Scopes that the session joins."""
 
     @property
-    def is_empty(self) -> bool:
-        has_values = self.metadata is not None or self.configuration is not None
-        return not has_values and not self.members and not self.scopes
+    def only_members(self) -> bool:
+        """Whether nothing but members is set."""
+        return self.metadata is None and self.configuration is None and not self.scopes
 
 
 NO_FIELDS = SessionFields()
@@ -175,15 +175,25 @@ def get_or_create(
     policy.require_create_session(principal, workspace_id, slug, fields.scopes)
     validation.require_name(slug, ARGUMENT)
     unchanged = not policy.may_update_sessions(principal)
-    if unchanged or fields.is_empty:
-        with rt.storage.read() as tx:
+    if unchanged or fields.only_members:
+        # Most requests change nothing: they write nothing and lock nothing.
+        with rt.storage.read_committed() as tx:
             session = tx.workspaces.locate(workspace_id, session_id=slug).session
             if session is not None and unchanged:
                 return _existing(tx, principal, workspace_id, session), False
-        if session is not None and session.state == ACTIVE:
-            return session, False
+            if session is not None and _has_members(tx, session, fields.members):
+                return session, False
     policy.require_new_session(principal, slug, fields.members)
     return _upsert(rt, workspace_id, slug, fields, principal if unchanged else None)
+
+
+def _has_members(tx: Transaction, session: Session, names: Collection[str]) -> bool:
+    """Whether the session is active, and peers with these names are active members of it."""
+    if session.state != ACTIVE or not names:
+        return session.state == ACTIVE
+    named_peers = tx.peers.by_slugs(session.workspace_key, sorted(names))
+    keys = [peer.key for peer in named_peers.values() if peer.kind == PEER]
+    return len(keys) == len(names) == len(tx.members.of_session(session.key, peer_keys=keys))
 
 
 def _existing(

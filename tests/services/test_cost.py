@@ -23,6 +23,7 @@ from memservice.services.messages import Draft
 from memservice.services.paging import Paging
 from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.services.tasks import queue_status
 from memservice.settings import load_settings
 from support.services.services import ME, WORKSPACE, Clock, Services
@@ -118,6 +119,7 @@ def recognise(rt: Runtime) -> None:
     assert found.session_uid
 
 
+NONE = MemberConfig()
 PAIR = {"observer": "ann", "observed": "bob"}
 FEW = {**PAIR, "session_id": "s0", "level": "explicit"}
 READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
@@ -133,6 +135,14 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
         _rt(lambda rt, s: peers.sessions(rt, ME, WORKSPACE, "ann", None, Paging(size=1))),
     ),
     "get session": (1, _rt(lambda rt, s: sessions.get_or_create(rt, ME, WORKSPACE, "s"))),
+    "get session and its members": (
+        3,
+        _rt(
+            lambda rt, s: sessions.get_or_create(
+                rt, ME, WORKSPACE, "s", SessionFields(members=dict.fromkeys(("ann", "bob"), NONE))
+            )
+        ),
+    ),
     "list sessions": (3, _rt(lambda rt, s: sessions.page(rt, ME, WORKSPACE, None, Paging(size=1)))),
     "session peers": (
         3,
@@ -177,13 +187,13 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
         ),
     ),
     "representation": (4, lambda s: s.services.represent("ann", target="bob")),
-    "search workspace": (10, lambda s: s.services.search("heron river")),
-    "search session": (11, lambda s: s.services.search("heron river", session_id="s")),
+    "search workspace": (9, lambda s: s.services.search("heron river")),
+    "search session": (10, lambda s: s.services.search("heron river", session_id="s")),
     "search session, by filter": (
-        12,
+        11,
         lambda s: s.services.search("heron river", filters={"session_id": "s0"}),
     ),
-    "search peer": (10, lambda s: s.services.search("heron river", peer_id="ann")),
+    "search peer": (9, lambda s: s.services.search("heron river", peer_id="ann")),
     "search, nothing asked": (3, lambda s: s.services.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (

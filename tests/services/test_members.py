@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from memservice.domain.errors import Refused
+from memservice.domain.errors import InvalidInput, Refused
 from memservice.domain.records import SCOPE, Member
 from memservice.services import sessions
 from memservice.services.sessions import MemberConfig, SessionFields
+from memservice.spi.storage import Transaction
 from services.conftest import OpenServices
 from support.services.services import ME, WORKSPACE, Services
 
@@ -36,6 +38,19 @@ def full(open_services: OpenServices) -> Services:
 
 def config(services: Services, peer: str) -> MemberConfig:
     return sessions.get_peer_config(services.rt, ME, WORKSPACE, "s", peer)
+
+
+def count_writes(services: Services) -> Callable[[], int]:
+    """A function that returns the number of writing transactions from now on."""
+    storage, writes = services.rt.storage, []
+    write = storage.write
+
+    def counted(fn: Callable[[Transaction], Any]) -> Any:
+        writes.append(fn)
+        return write(fn)
+
+    storage.write = counted  # type: ignore[method-assign]
+    return lambda: len(writes)
 
 
 def inside(services: Services) -> dict[str, Member]:
@@ -132,3 +147,27 @@ def test_writes_do_not_read_all_members_of_a_large_session(
         read[0] = 0
         job()
         assert read[0] <= 5
+
+
+def test_a_request_for_a_session_with_its_members_writes_nothing(full: Services) -> None:
+    """It is the most frequent one. Whoever is missing, or left, joins nevertheless."""
+    fields = SessionFields(members=several("a", "b"))
+
+    def ask(fields: SessionFields) -> set[str]:
+        session, created = sessions.get_or_create(full.rt, ME, WORKSPACE, "s", fields)
+        assert (session.slug, created) == ("s", False)
+        return set(inside(full))
+
+    before = inside(full)
+    (scope,) = [name for name, member in before.items() if member.kind == SCOPE]
+    writes = count_writes(full)
+    assert ask(fields) == set(before)
+    assert inside(full) == before
+    assert writes() == 0
+    sessions.remove_peers(full.rt, ME, WORKSPACE, "s", ["a"])
+    assert "a" not in inside(full)
+    assert "a" in ask(fields)
+    assert "new" in ask(SessionFields(members={"new": MemberConfig()}))
+    assert writes() >= 3
+    with pytest.raises(InvalidInput):
+        ask(SessionFields(members={scope: MemberConfig()}))

@@ -109,7 +109,8 @@ def selection_for_peer(
     allowed = allowed_sessions(options)
     text = options.search_query or ""
     search = Search.begin(rt, workspace_id, text, "search_memory", "search_query")
-    with rt.storage.read() as tx:
+    # Without a query, no read depends on another.
+    with rt.storage.read() if text else rt.storage.read_committed() as tx:
         policy.require_memberships(tx, principal, allowed or ())
         pair = pair_for(tx, principal, workspace_id, peer_id, options, moment)
         if pair is None:
