@@ -134,13 +134,13 @@ class Cleaning:
         except UnknownFormat:
             return False
         last = min(self._next + SCANNED_PAGES, layout.pages + 1)
-        found: list[int] = []
+        numbers: list[int] = []
         number = self._next
-        while number < last and len(found) < CLEANED_PAGES:
+        while number < last and len(numbers) < CLEANED_PAGES:
             if _spans(file, layout, number):
-                found.append(number)
+                numbers.append(number)
             number += 1
-        if found and not self._clean(file, layout, found, connect):
+        if numbers and not self._clean(file, layout, numbers, connect):
             return True
         self._next = number
         return number <= layout.pages
