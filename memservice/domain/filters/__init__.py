@@ -7,7 +7,6 @@ from memservice.domain.filters.ast import (
     Condition,
     all_of,
     equals,
-    keys_named,
     texts_named,
     uses_field,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "Resource",
     "all_of",
     "equals",
-    "keys_named",
     "matches",
     "parse_containment",
     "parse_filters",

@@ -187,33 +187,16 @@ def equals(**fields: Scalar | tuple[Scalar, ...] | None) -> Condition:
 def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
     """The only texts that a field of a matching row can have, as far as the outermost parts of the
     node restrict it; None if they do not."""
-    named = _values_named(node, field)
-    return (
-        None if named is None else tuple(sorted(value for value in named if isinstance(value, str)))
-    )
-
-
-def keys_named(node: Condition, field: str) -> tuple[int, ...] | None:
-    """Like `texts_named`, for a field of integers."""
-    named = _values_named(node, field)
-    return (
-        None
-        if named is None
-        else tuple(
-            sorted(
-                value for value in named if isinstance(value, int) and not isinstance(value, bool)
-            )
-        )
-    )
-
-
-def _values_named(node: Condition, field: str) -> set[Scalar] | None:
-    named: set[Scalar] | None = None
+    named: set[str] | None = None
     for part in node.parts if isinstance(node, All) else (node,):
         if isinstance(part, Equal | OneOf) and part.field == field:
-            values = set(part.values) if isinstance(part, OneOf) else {part.value}
+            values = {
+                value
+                for value in (part.values if isinstance(part, OneOf) else (part.value,))
+                if isinstance(value, str)
+            }
             named = values if named is None else named & values
-    return named
+    return None if named is None else tuple(sorted(named))
 
 
 def uses_field(node: Condition, field: str) -> bool:

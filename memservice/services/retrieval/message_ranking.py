@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memservice.domain import ranking
-from memservice.domain.filters import TRUE, Condition, all_of, equals, keys_named
+from memservice.domain.filters import TRUE, Condition, all_of, equals
 from memservice.domain.records import Message, Space
 from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
@@ -35,9 +35,6 @@ CANDIDATES_PER_HIT = 8
 
 NEIGHBOUR_HITS = 4
 """Number of those candidates, for each result, that share their score with their neighbours."""
-
-MAX_AUTHORS = 1_000
-"""Maximum number of authors in the filter of an index."""
 
 EXACT_RANKING_MAX = 1_000
 """Maximum number of rows, matching a filter that no index can apply, that are ranked one by one
@@ -72,7 +69,7 @@ class MessageRanking:
         enough = limit if condition == TRUE else 2 * limit
         first = depth = max(self.rt.settings.search.depth, enough)
         while True:
-            keys, exhausted = self._rank(depth, index_filter, condition)
+            keys, exhausted = self._rank(depth, index_filter)
             messages = self._first_matching(keys, condition, limit)
             if len(messages) >= limit or exhausted:
                 return messages
@@ -106,9 +103,7 @@ class MessageRanking:
             start, size = start + size, 2 * size
         return messages[:limit]
 
-    def _rank(
-        self, depth: int, index_filter: IndexFilter, condition: Condition
-    ) -> tuple[list[int], bool]:
+    def _rank(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
@@ -131,7 +126,7 @@ class MessageRanking:
         lists = [by_text[:depth]]
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
-            hits = self._nearest(depth, _of_authors(index_filter, condition))
+            hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
             positions |= self._positions(missing)
             lists.append(self._boost(hits, positions))
@@ -230,15 +225,6 @@ class MessageRanking:
         if self.query.named is None and not self.query.dates:
             return {}
         return {key: Boosts(*self._boosts(position)) for key, position in positions.items()}
-
-
-def _of_authors(index_filter: IndexFilter, condition: Condition) -> IndexFilter:
-    """The filter for vectors, with the only authors that the condition permits. Not for text: a
-    message shares its score with neighbours by other authors."""
-    authors = keys_named(condition, "author_key")
-    if authors is None or len(authors) > MAX_AUTHORS:
-        return index_filter
-    return replace(index_filter, authors=authors)
 
 
 def _header_terms(
