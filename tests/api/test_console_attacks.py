@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from api.test_console_members import COMMAND_LINE, Visit
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import equals
 from memservice.domain.records import PENDING, ConsoleMember, Task
@@ -19,6 +18,7 @@ from memservice.services.tasks.jobs import JobFilter
 from memservice_console.sign_in import ip_of
 from memservice_console.visitors import PROXY_HEADERS
 from support.api.console_site import ADMIN, KEYS, opened
+from support.api.console_visit import COMMAND_LINE, Visit
 
 ORIGIN = "http://localhost:3000"
 

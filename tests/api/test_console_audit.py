@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from api.test_console_members import COMMAND_LINE, Visit
 from memservice.domain.records import AuditEntry
 from memservice.hookspecs import hookimpl
 from memservice.services.auth import api_keys
 from memservice.services.members import links
 from memservice.spi import web
 from support.api.console_site import ADMIN, KEYS, Site, opened
+from support.api.console_visit import COMMAND_LINE, Visit
 from support.receiver import Receiver
 
 

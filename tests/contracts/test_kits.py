@@ -19,7 +19,8 @@ KITS = (
     "broken_embedders",
     "broken_models",
     "broken_reasoners",
-    "broken_indexes",
+    "broken_texts",
+    "broken_vectors",
     "broken_webhooks",
 )
 

@@ -14,7 +14,7 @@ from memservice.services import dreams
 from memservice.services.dreams import DreamRequest
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
-from services.pipeline.test_dream import Dreamer
+from support.pipeline.dreams import Dreamer
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 

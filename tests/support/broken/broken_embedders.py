@@ -72,8 +72,8 @@ class ForgetsItself(CorrectEmbedder):
 
 class AsksInAnotherSpace(CorrectEmbedder):
     def vectors(self, texts: Sequence[str], purpose: Purpose) -> list[Vector]:
-        found = super().vectors(texts, purpose)
-        return [np.roll(vector, 7) for vector in found] if purpose == "query" else found
+        embeddings = super().vectors(texts, purpose)
+        return [np.roll(vector, 7) for vector in embeddings] if purpose == "query" else embeddings
 
 
 class WorksInOneBuffer(CorrectEmbedder):

@@ -61,15 +61,15 @@ class Buffers(CorrectModel):
 
 class EndsWhenCut(CorrectModel):
     def stream(self, request: CompletionRequest) -> Iterator[str | Completion]:
-        said = ""
+        text = ""
         try:
             for piece in self.model.stream(request):
-                said += piece if isinstance(piece, str) else ""
+                text += piece if isinstance(piece, str) else ""
                 yield piece
         except ModelFailure as error:
-            if not said:
+            if not text:
                 raise
-            yield Completion(said, finish_reason=f"cut ({error.status})")
+            yield Completion(text, finish_reason=f"cut ({error.status})")
 
 
 class TriesAgain(CorrectModel):

@@ -132,13 +132,13 @@ class OrdersCaseInsensitively(MemoryRows):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[R]:
-        found = super().page(record, condition)
+        rows = super().page(record, condition)
         for step in reversed(order):
-            found.sort(
+            rows.sort(
                 key=lambda row, name=step.field: _folded(getattr(row, name)),  # type: ignore[misc]
                 reverse=step.descending,
             )
-        return found[offset : None if limit is None else offset + limit]
+        return rows[offset : None if limit is None else offset + limit]
 
 
 def _folded(value: Any) -> tuple[bool, Any]:

@@ -108,11 +108,11 @@ class AddsToTheCallersHeaders(JsonLinesTransport):
 class HoldsOneBack(JsonLinesTransport):
     """Delivers each event when the next one comes."""
 
-    held: tuple[str, bytes, Mapping[str, str]] | None = None
+    _delayed: tuple[str, bytes, Mapping[str, str]] | None = None
 
     def deliver(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        held, self.held = self.held, (url, body, headers)
-        return super().deliver(*held) if held else Outcome(status=200)
+        delayed, self._delayed = self._delayed, (url, body, headers)
+        return super().deliver(*delayed) if delayed else Outcome(status=200)
 
 
 class TestAcceptsAnything(Broken):

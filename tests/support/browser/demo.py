@@ -64,8 +64,8 @@ class Demo:
             SESSION,
             [
                 message
-                for said, answer in pairs
-                for message in ((PEER, said), ("assistant", answer))
+                for question, answer in pairs
+                for message in ((PEER, question), ("assistant", answer))
             ],
         )
         self._say(WORKSPACE, "visa-questions", [("erin", "I need a visa for Brazil.")])

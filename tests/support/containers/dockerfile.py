@@ -33,7 +33,7 @@ class Stage:
 def stages(text: str) -> list[Stage]:
     """The stages of a Dockerfile, in order. Raises `ValueError` for an instruction that the tests
     would have to leave out."""
-    found: list[Stage] = []
+    result: list[Stage] = []
     lines = re.sub(r"\\\n", " ", re.sub(r"^\s*#.*\n", "", text, flags=re.M))
     for line in filter(str.strip, lines.splitlines()):
         keyword, _, argument = line.strip().partition(" ")
@@ -41,10 +41,10 @@ def stages(text: str) -> list[Stage]:
             raise ValueError(f"no test follows the instruction {keyword}")
         if keyword == "FROM":
             base, _, name = argument.partition(" AS ")
-            found.append(Stage(base, name or None))
+            result.append(Stage(base, name or None))
         else:
-            found[-1].steps.append(Step(keyword, argument.strip()))
-    return found
+            result[-1].steps.append(Step(keyword, argument.strip()))
+    return result
 
 
 def sent(context: Path, patterns: str) -> list[Path]:

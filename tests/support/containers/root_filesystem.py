@@ -184,13 +184,13 @@ def command_of(stage: Stage) -> list[str]:
 
 
 def health_check_of(stage: Stage) -> list[str]:
-    found = re.search(r"CMD (\[.*\])$", stage.last("HEALTHCHECK"))
-    assert found is not None
-    command: list[str] = json.loads(found[1])
+    match = re.search(r"CMD (\[.*\])$", stage.last("HEALTHCHECK"))
+    assert match is not None
+    command: list[str] = json.loads(match[1])
     return command
 
 
 def _packages() -> list[Path]:
     """The directories with packages that this Python finds."""
-    found = [Path(entry) for entry in sys.path if entry.endswith("-packages")]
-    return [path for path in dict.fromkeys(found) if path.is_dir()]
+    folders = [Path(entry) for entry in sys.path if entry.endswith("-packages")]
+    return [path for path in dict.fromkeys(folders) if path.is_dir()]

@@ -54,10 +54,10 @@ SETTINGS = {
 @contextmanager
 def opened(uri: str, folder: Path, *plugins: object, **settings: str) -> Iterator[Pipeline]:
     reasoner, clock = Dreamer(), Clock()
-    given = {"DB_CONNECTION_URI": uri, **SETTINGS, **settings}
-    loaded = load_settings(environ=given, cwd=folder)
-    found = load_plugins(loaded, extra=[reasoner, *plugins])
-    runtime = open_runtime(loaded, "command", plugins=found, clock=clock)
+    environment = {"DB_CONNECTION_URI": uri, **SETTINGS, **settings}
+    loaded = load_settings(environ=environment, cwd=folder)
+    plugin_set = load_plugins(loaded, extra=[reasoner, *plugins])
+    runtime = open_runtime(loaded, "command", plugins=plugin_set, clock=clock)
     runtime.storage.migrate()
     try:
         yield Pipeline(runtime, clock, reasoner)
@@ -149,12 +149,14 @@ class Check:
 
 
 def check_erased(plan: Plan, pipeline: Pipeline, contents: stored_bytes.Contents) -> None:
-    erased, kept = plan.erased_markers(), plan.kept_markers()
-    left = stored_bytes.occurrences(erased, contents)
+    erased_markers, other_markers = plan.erased_markers(), plan.kept_markers()
+    left = stored_bytes.occurrences(erased_markers, contents)
     assert not left, left
-    assert not [marker for marker in erased if states.searched(pipeline, marker)]
-    assert [marker for marker in kept if not states.searched(pipeline, marker)] == []
-    if kept:
-        assert stored_bytes.occurrences(kept[:1], contents), "the search finds what is there"
+    assert not [marker for marker in erased_markers if states.searched(pipeline, marker)]
+    assert [marker for marker in other_markers if not states.searched(pipeline, marker)] == []
+    if other_markers:
+        assert stored_bytes.occurrences(other_markers[:1], contents), (
+            "the search finds what is there"
+        )
     assert states.index_differences(pipeline) == []
     assert states.unfounded_card_lines(pipeline) == []

@@ -40,8 +40,8 @@ class Dreamer(ScriptedReasoner):
     number = 0
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
-        explicit = [known for known in request.known if known.level == r.EXPLICIT]
-        quotations = [f"ATTRIBUTE: {known.content}" for known in explicit]
+        explicit = [row for row in request.known if row.level == r.EXPLICIT]
+        quotations = [f"ATTRIBUTE: {row.content}" for row in explicit]
         card = list(dict.fromkeys([*request.card, *quotations]))
         if request.card_only:
             return Consolidated(card=card)
@@ -50,11 +50,11 @@ class Dreamer(ScriptedReasoner):
                 f"dream {self.number}: a friend of {topic}",
                 (),
                 r.DEDUCTIVE,
-                tuple(known.uid for known in sources),
-                tuple(known.content for known in sources),
+                tuple(row.uid for row in sources),
+                tuple(row.content for row in sources),
             )
             for topic in TOPICS
-            if (sources := [known for known in explicit if f" {topic}" in known.content])
+            if (sources := [row for row in explicit if f" {topic}" in row.content])
         ]
         return Consolidated(created, card=card if request.write_card else None)
 
@@ -162,8 +162,8 @@ class History:
     def _conclusion(self, turn: Turn) -> r.Conclusion | None:
         """The live conclusion from a message, of its author about itself."""
         rows = self.pipeline.conclusions(turn.author.slug)
-        found = [row for row in rows if row.level == r.EXPLICIT and turn.marker in row.content]
-        return found[0] if found else None
+        matches = [row for row in rows if row.level == r.EXPLICIT and turn.marker in row.content]
+        return matches[0] if matches else None
 
     def correct(self, turn: Turn, marker: str) -> None:
         self.work()

@@ -50,7 +50,7 @@ def _conclusions(tx: Transaction, numbers: Mapping[str, int]) -> list[Any]:
     contents = {row.uid: row.content for row in rows}
     # Not the deductions of scopes: what they read depends on when their sessions were copied.
     keys = sorted({key for row in rows for key in row.message_keys})
-    said = {key: message.content for key, message in tx.messages.by_keys(keys).items()}
+    texts = {key: message.content for key, message in tx.messages.by_keys(keys).items()}
     return sorted(
         (
             row.observer,
@@ -59,7 +59,7 @@ def _conclusions(tx: Transaction, numbers: Mapping[str, int]) -> list[Any]:
             row.state,
             row.content,
             -1 if row.session is None else numbers[row.session],
-            sorted(said[key] for key in row.message_keys),
+            sorted(texts[key] for key in row.message_keys),
             sorted(contents[uid] for uid in row.source_ids or ()),
             sorted(row.internal.get("premises", ())),
             str(row.internal.get("superseded")),

@@ -1,4 +1,4 @@
-"""Functions stay short enough to be read at once."""
+"""Functions and files stay short enough to be read at once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from unit.project.test_names import SHELVES
 pytestmark = pytest.mark.xdist_group("sources")
 
 MAX_LINES = 60
+MAX_LINES_OF_A_FILE = 700
+LONGER_FILES = {"backends/memservice_sql/repositories.py": "the queries of each kind of row"}
+"""File → why it may be longer."""
 LONGER: dict[tuple[str, str], str] = {
     ("backends/memservice_sql/migrations/versions/v0001_everything.py", "_create_tables"): "tables",
     (
@@ -46,3 +49,14 @@ def test_functions_have_at_most_60_lines(root: Path) -> None:
                     )
     assert wrong == []
     assert excused == set(LONGER), "an exception that nothing needs any more"
+
+
+def test_files_have_at_most_700_lines(root: Path) -> None:
+    lengths = {
+        file.relative_to(root).as_posix(): len(file.read_text(encoding="utf-8").splitlines())
+        for shelf in (*SHELVES, "tests", "benchmarks")
+        for file in (root / shelf).rglob("*.py")
+    }
+    assert len(lengths) > 1_000
+    longer = {name for name, length in lengths.items() if length > MAX_LINES_OF_A_FILE}
+    assert longer == set(LONGER_FILES), "divide a longer file by noun"

@@ -1,0 +1,125 @@
+"""Observations of the second generation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memservice.domain.ids import new_uid
+from memservice.spi.storage import Transaction
+from support.api.v2_client import V2Client
+from support.api.v2_client import v2 as v2
+
+pytestmark = pytest.mark.every_index
+
+
+GLOBAL = "__global_observations__"
+
+
+OBSERVATION = ["id", "content", "observer_id", "observed_id", "session_id", "created_at"]
+
+
+class TestObservations:
+    @pytest.mark.parametrize(
+        ("path", "key"), [("/observations", "observations"), ("/conclusions", "conclusions")]
+    )
+    def test_are_served_under_both_names(self, v2: V2Client, path: str, key: str) -> None:
+        for name in ("a", "b"):
+            v2.peer(name)
+        v2.session("s")
+        pair = {"observer_id": "a", "observed_id": "b", "session_id": "s"}
+        texts = ["b plays the cello", "b is allergic to peanuts"]
+        made = v2.ok(v2.post(path, {key: [{"content": text, **pair} for text in texts]}))
+        assert [list(item) for item in made] == [OBSERVATION, OBSERVATION]
+        assert [item["content"] for item in made] == texts
+        assert {
+            (item["observer_id"], item["observed_id"], item["session_id"]) for item in made
+        } == {("a", "b", "s")}
+        assert v2.ids(f"{path}/list") == [made[1]["id"], made[0]["id"]], "newest first"
+        assert v2.ids(f"{path}/list", reverse="true") == [made[0]["id"], made[1]["id"]]
+        filters = {"observer": "a", "observed_id": "b"}
+        asked = {"query": "allergic to peanuts", "top_k": 1, "filters": filters}
+        assert v2.ok(v2.post(f"{path}/query", asked)) == [made[1]]
+        (problem,) = v2.refused(
+            v2.post(f"{path}/query", {"query": "x", "filters": {"observer": "a"}})
+        )
+        assert problem["msg"] == "observer and observed must be specified for semantic search"
+        assert v2.ok(v2.delete(f"{path}/{made[0]['id']}")) == {
+            "message": "Observation deleted successfully"
+        }
+        answer = v2.delete(f"{path}/{made[0]['id']}")
+        assert v2.ok(answer, 404)["detail"] == (
+            f"Document {made[0]['id']} not found or does not belong to workspace {v2.workspace}"
+        )
+        assert v2.ids(f"{path}/list") == [made[1]["id"]]
+
+    def test_have_a_session_field_even_without_a_session(self, v2: V2Client) -> None:
+        v2.peer("a")
+        v2.session("s")
+        v2.conclude("a", "a", "from the session", session="s")
+        (alone,) = v2.conclude("a", "a", "from nowhere", session=GLOBAL)
+        assert alone["session_id"] == GLOBAL
+        (there,) = v2.ok(v2.newest.post("/conclusions/list", {"filters": {"session_id": None}}))[
+            "items"
+        ]
+        assert (there["id"], there["session_id"]) == (alone["id"], None)
+
+        def found(filters: Any) -> list[str]:
+            return [
+                item["content"]
+                for item in v2.ok(v2.post("/observations/list", {"filters": filters}))["items"]
+            ]
+
+        for is_global in (GLOBAL, [GLOBAL], {"in": [GLOBAL]}):
+            assert found({"session_id": is_global}) == ["from nowhere"]
+        assert (
+            found({"session_id": {"ne": GLOBAL}})
+            == found({"NOT": [{"session_name": GLOBAL}]})
+            == ["from the session"]
+        )
+        assert found({"session_id": {"in": [GLOBAL, "s"]}}) == ["from nowhere", "from the session"]
+        (nearest,) = v2.ok(
+            v2.post(
+                "/observations/query",
+                {
+                    "query": "nowhere",
+                    "filters": {"observer": "a", "observed": "a", "session_id": GLOBAL},
+                },
+            )
+        )
+        assert nearest["session_id"] == GLOBAL
+
+    def test_unknown_peers_and_sessions_are_named(self, v2: V2Client) -> None:
+        v2.peer("a")
+        given = {"content": "x", "observer_id": "a", "observed_id": "a", "session_id": "none"}
+        v2.missing(v2.post("/observations", {"observations": [given]}), "none")
+        for key in given:
+            less = {name: value for name, value in given.items() if name != key}
+            v2.refused(
+                v2.post("/observations", {"observations": [less]}),
+                ["body", "observations", 0, key],
+            )
+        v2.refused(v2.post("/observations", {"observations": []}), ["body", "observations"])
+
+    def test_of_scopes_are_not_shown(self, v2: V2Client) -> None:
+        v2.peer("a")
+        v2.session("s")
+        v2.conclude("a", "a", "seen", session="s")
+        v2.ok(v2.newest.post("/scopes", {"id": "team"}), 201)
+
+        def copied(tx: Transaction) -> None:
+            workspace = tx.workspaces.by_slug(v2.workspace)
+            assert workspace is not None
+            scope = tx.peers.by_slug(workspace.key, "scope.team")
+            (row,) = tx.conclusions.page(workspace.key)
+            assert scope is not None
+            tx.conclusions.put(
+                [replace(row, key=0, uid=new_uid(), observer_key=scope.key, observer=scope.slug)]
+            )
+
+        v2.runtime.storage.write(copied)
+        assert v2.ok(v2.newest.post("/conclusions/list"))["total"] == 2
+        listed = v2.ok(v2.post("/observations/list"))
+        assert ([item["observer_id"] for item in listed["items"]], listed["total"]) == (["a"], 1)
