@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from memservice.cli.operator import OPERATOR
-from memservice.cli.options import State
+from memservice.cli.options import State, limit_option
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_rest, show_table
 from memservice.domain.times import wire_seconds
@@ -29,13 +29,7 @@ def dreams() -> None:
 
 @dreams.command("list")
 @_workspace
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Maximum number of dreams.",
-)
+@limit_option("dreams")
 @click.pass_obj
 def list_(state: State, /, workspace: str, limit: int) -> None:
     """List dreams, newest first."""

@@ -7,7 +7,7 @@ import json
 import click
 
 from memservice.cli.operator import OPERATOR
-from memservice.cli.options import State
+from memservice.cli.options import State, limit_option
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
 from memservice.domain.times import wire_seconds
@@ -27,13 +27,7 @@ def erasures() -> None:
 
 @erasures.command("list")
 @_workspace
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Most erasures shown.",
-)
+@limit_option("erasures")
 @click.pass_obj
 def list_(state: State, /, workspace: str | None, limit: int) -> None:
     """List erasures, newest first."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from memservice.cli.operator import OPERATOR
-from memservice.cli.options import Duration, State
+from memservice.cli.options import Duration, State, json_lines, limit_option
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_rest, show_table
 from memservice.domain.records import DONE, PENDING
@@ -54,14 +54,8 @@ def jobs() -> None:
 
 @jobs.command("list")
 @_filters(state=True)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Maximum number of tasks.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@limit_option("tasks")
+@json_lines
 @click.pass_obj
 def list_(state_: State, /, limit: int, as_json: bool, **filters: str | None) -> None:
     """List tasks, newest first."""

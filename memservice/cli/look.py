@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from memservice.cli.api_access import Api, RequestFailed, api
-from memservice.cli.options import State
+from memservice.cli.options import State, limit_option
 from memservice.cli.tables import show_rest, show_table
 from memservice.domain.values import printable
 
@@ -26,12 +26,6 @@ _WORKSPACE = click.option(
 )
 _PEER = click.option("--peer", "-p", help="Only of this peer.")
 _SESSION = click.option("--session", "-s", help="Only of this session.")
-
-
-def _limit(default: int) -> Callable[[Any], Any]:
-    return click.option(
-        "--limit", type=click.IntRange(1, 10_000), default=default, show_default=True
-    )
 
 
 def _command(function: Callable[..., None]) -> click.Command:
@@ -62,7 +56,7 @@ def _command(function: Callable[..., None]) -> click.Command:
 
 
 @_command
-@_limit(50)
+@limit_option("workspaces")
 def workspaces(api: Api, limit: int, as_json: bool) -> None:
     """List the workspaces, oldest first."""
     items, total = api.items("workspaces", "list", limit=limit)
@@ -72,7 +66,7 @@ def workspaces(api: Api, limit: int, as_json: bool) -> None:
 @_command
 @_WORKSPACE
 @_SESSION
-@_limit(50)
+@limit_option("peers")
 def peers(api: Api, workspace: str | None, session: str | None, limit: int, as_json: bool) -> None:
     """List the peers of a workspace, or of a session."""
     name = _workspace(api, workspace)
@@ -88,7 +82,7 @@ def peers(api: Api, workspace: str | None, session: str | None, limit: int, as_j
 @_command
 @_WORKSPACE
 @_PEER
-@_limit(50)
+@limit_option("sessions")
 def sessions(api: Api, workspace: str | None, peer: str | None, limit: int, as_json: bool) -> None:
     """List the sessions of a workspace, or of a peer."""
     name = _workspace(api, workspace)
@@ -132,7 +126,7 @@ def search(
 
 @_command
 @_WORKSPACE
-@_limit(20)
+@limit_option("conclusions or messages", 20)
 @click.argument("kind", type=click.Choice(["workspace", "peer", "session"]))
 @click.argument("id", required=False)
 def show(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,6 +39,27 @@ class State:
         if self.settings.data_directory is not None:
             environment["DB_CONNECTION_URI"] = self.settings.db.connection_uri
         return environment
+
+
+def limit_option(rows: str, default: int = 50) -> Callable[[Any], Any]:
+    """`--limit` of a command that lists `rows`."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=default,
+        show_default=True,
+        help=f"Maximum number of {rows}.",
+    )
+
+
+selected_workspaces = click.option(
+    "--workspace",
+    "-w",
+    "workspace_ids",
+    multiple=True,
+    help="Only this workspace. Repeat the option for several (default: all).",
+)
+json_lines = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 
 
 class Duration(click.ParamType[timedelta]):

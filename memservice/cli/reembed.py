@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import click
 
-from memservice.cli.options import State
+from memservice.cli.options import State, selected_workspaces
 from memservice.cli.stores import opened
 from memservice.domain.errors import Conflict
 from memservice.domain.records import Lease, Workspace
@@ -31,15 +31,9 @@ BATCH_SIZE = 100
     metavar="NAME",
     help="The embedder, by its name in the setting EMBEDDER. Its settings apply.",
 )
-@click.option(
-    "--workspace",
-    "-w",
-    "slugs",
-    multiple=True,
-    help="Only this workspace. Repeat the option for several (default: all).",
-)
+@selected_workspaces
 @click.pass_obj
-def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
+def reembed(state: State, name: str, workspace_ids: tuple[str, ...]) -> None:
     """Create new vectors of workspaces with the embedder NAME, and drop the old ones.
 
     Servers and workers keep running: searches in a workspace use its old vectors until all new ones
@@ -55,7 +49,7 @@ def reembed(state: State, name: str, slugs: tuple[str, ...]) -> None:
             # Servers with another configuration may have created workspaces since the last batch.
             workspaces = [
                 workspace
-                for workspace in service.chosen(rt, slugs)
+                for workspace in service.chosen(rt, workspace_ids)
                 if workspace.key not in processed
             ][:BATCH_SIZE]
             if not workspaces:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from memservice.cli import remote_workspace
-from memservice.cli.options import State
+from memservice.cli.options import State, selected_workspaces
 from memservice.cli.stores import checked_store, prepared
 from memservice.domain.errors import IndexUnavailable
 from memservice.runtime import Runtime
@@ -185,13 +185,7 @@ def _files(folder: Path) -> list[str]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Settings file of the target.",
 )
-@click.option(
-    "--workspace",
-    "-w",
-    "workspace_ids",
-    multiple=True,
-    help="Only this workspace. Repeat the option for several (default: all).",
-)
+@selected_workspaces
 @_VECTORS
 @_SECRETS
 @ERASURES
@@ -269,13 +263,7 @@ def _same_secret(source: State, target: State) -> bool:
     envvar="IMPORT_FROM_TOKEN",
     help="API key for that server, if it requires one. Prefer the environment variable.",
 )
-@click.option(
-    "--workspace",
-    "-w",
-    "workspace_ids",
-    multiple=True,
-    help="Only this workspace. Repeat the option for several (default: all).",
-)
+@selected_workspaces
 @ERASURES
 @click.argument("url")
 @click.pass_obj

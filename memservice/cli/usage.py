@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memservice.cli.operator import OPERATOR
-from memservice.cli.options import State
+from memservice.cli.options import State, json_lines
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
 from memservice.domain.durations import parse_duration
@@ -73,7 +73,7 @@ class _Since(click.ParamType[str]):
     help="First day: a date such as 2024-05-17, or a duration such as 7d.",
 )
 @click.option("--cost", "with_cost", is_flag=True, help="Show money too, by LLM_PRICES.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@json_lines
 @click.pass_obj
 def usage(
     state: State,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memservice.cli.operator import OPERATOR
-from memservice.cli.options import State
+from memservice.cli.options import State, json_lines
 from memservice.cli.stores import opened
 from memservice.cli.tables import show_table
 from memservice.domain.times import wire_seconds
@@ -18,7 +18,7 @@ from memservice.worker import heartbeats
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@json_lines
 @click.pass_obj
 def workers(state: State, as_json: bool) -> None:
     """List the servers and workers that are alive: where they run, their release, and the work

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from memservice.domain.configuration import allows_self_service
@@ -101,124 +102,79 @@ def _rows(tx: Transaction, workspace: Workspace, peer: Peer) -> Iterator[JsonObj
         equals(observed_key=peer.key),
     )
     by_peer = equals(observer_key=peer.key, state=(LIVE, SUPERSEDED))
-    yield from _each(tx, Member, equals(peer_key=peer.key), _membership)
-    yield from _each(tx, Message, equals(author_key=peer.key), _message)
-    yield from _each(tx, Card, equals(workspace_key=workspace.key, target=peer.slug), _card)
-    for row in _each(tx, Card, equals(observer_key=peer.key), _card):
+    yield from _each(tx, Member, equals(peer_key=peer.key))
+    yield from _each(tx, Message, equals(author_key=peer.key))
+    yield from _each(tx, Card, equals(workspace_key=workspace.key, target=peer.slug))
+    for row in _each(tx, Card, equals(observer_key=peer.key)):
         if row["target_id"] != peer.slug:
             yield row
-    yield from _each(tx, Conclusion, about, _conclusion)
-    for row in _each(tx, Conclusion, by_peer, _conclusion):
+    yield from _each(tx, Conclusion, about)
+    for row in _each(tx, Conclusion, by_peer):
         if row["observed_id"] != peer.slug:
             yield row
-    yield from _each(tx, NamedCollection, equals(owner_key=peer.key), _collection)
-    yield from _each(tx, Document, equals(owner_key=peer.key), _document)
-    yield from _each(tx, Metamessage, equals(owner_key=peer.key), _metamessage)
+    yield from _each(tx, NamedCollection, equals(owner_key=peer.key))
+    yield from _each(tx, Document, equals(owner_key=peer.key))
+    yield from _each(tx, Metamessage, equals(owner_key=peer.key))
     yield from _each(
-        tx, ApiKey, equals(workspace=workspace.slug, peer=peer.slug, peer_uid=peer.uid), _key
+        tx, ApiKey, equals(workspace=workspace.slug, peer=peer.slug, peer_uid=peer.uid)
     )
 
 
-def _each(
-    tx: Transaction,
-    record: type[Any],
-    condition: Condition,
-    shown: Callable[[Any], JsonObject],
-) -> Iterator[JsonObject]:
+def _each(tx: Transaction, record: type[Any], condition: Condition) -> Iterator[JsonObject]:
     after = 0
     while True:
         rows = tx.rows.page(
             record, all_of(condition, Compare("key", "gt", after)), BY_KEY, BATCH_SIZE
         )
-        yield from map(shown, rows)
+        yield from map(_shown, rows)
         if len(rows) < BATCH_SIZE:
             return
         after = rows[-1].key
 
 
-def _membership(member: Member) -> JsonObject:
-    return {
-        "type": "membership",
-        "session_id": member.session,
-        "joined_at": wire_seconds(member.joined_at),
-        "left_at": None if member.left_at is None else wire_seconds(member.left_at),
-    }
+def _same(*fields: str) -> dict[str, str]:
+    """Fields that have one name in the file and in the record."""
+    return {field: field for field in fields}
 
 
-def _message(message: Message) -> JsonObject:
-    return {
-        "type": "message",
-        "id": message.uid,
-        "session_id": message.session,
-        "content": message.content,
-        "metadata": message.metadata,
-        "created_at": wire_seconds(message.created_at),
-    }
+_FIELDS: Mapping[type[Any], tuple[str, Mapping[str, str]]] = {
+    Member: (
+        "membership",
+        {"session_id": "session", "joined_at": "joined_at", "left_at": "left_at"},
+    ),
+    Message: (
+        "message",
+        {"id": "uid", "session_id": "session", **_same("content", "metadata", "created_at")},
+    ),
+    Card: ("card", {"target_id": "target", **_same("lines", "updated_at")}),
+    Conclusion: (
+        "conclusion",
+        {
+            "id": "uid",
+            "observer_id": "observer",
+            "observed_id": "observed",
+            "session_id": "session",
+            **_same("level", "state", "content", "metadata", "said_at", "created_at"),
+        },
+    ),
+    NamedCollection: ("collection", {"id": "uid", **_same("name", "metadata", "created_at")}),
+    Document: ("document", {"id": "uid", **_same("content", "metadata", "created_at")}),
+    Metamessage: (
+        "metamessage",
+        {"id": "uid", **_same("label", "content", "metadata", "created_at")},
+    ),
+    ApiKey: (
+        "key",
+        {"id": "uid", **_same("label", "created_at", "expires_at", "revoked_at", "last_used_at")},
+    ),
+}
+"""Record → its `type` in the file, and its fields there → those of the record."""
 
 
-def _card(card: Card) -> JsonObject:
-    return {
-        "type": "card",
-        "target_id": card.target,
-        "lines": card.lines,
-        "updated_at": wire_seconds(card.updated_at),
-    }
+def _shown(row: Any) -> JsonObject:
+    kind, fields = _FIELDS[type(row)]
+    return {"type": kind, **{name: _value(getattr(row, field)) for name, field in fields.items()}}
 
 
-def _conclusion(conclusion: Conclusion) -> JsonObject:
-    return {
-        "type": "conclusion",
-        "id": conclusion.uid,
-        "observer_id": conclusion.observer,
-        "observed_id": conclusion.observed,
-        "session_id": conclusion.session,
-        "level": conclusion.level,
-        "state": conclusion.state,
-        "content": conclusion.content,
-        "metadata": conclusion.metadata,
-        "said_at": wire_seconds(conclusion.said_at),
-        "created_at": wire_seconds(conclusion.created_at),
-    }
-
-
-def _collection(collection: NamedCollection) -> JsonObject:
-    return {
-        "type": "collection",
-        "id": collection.uid,
-        "name": collection.name,
-        "metadata": collection.metadata,
-        "created_at": wire_seconds(collection.created_at),
-    }
-
-
-def _document(document: Document) -> JsonObject:
-    return {
-        "type": "document",
-        "id": document.uid,
-        "content": document.content,
-        "metadata": document.metadata,
-        "created_at": wire_seconds(document.created_at),
-    }
-
-
-def _metamessage(metamessage: Metamessage) -> JsonObject:
-    return {
-        "type": "metamessage",
-        "id": metamessage.uid,
-        "label": metamessage.label,
-        "content": metamessage.content,
-        "metadata": metamessage.metadata,
-        "created_at": wire_seconds(metamessage.created_at),
-    }
-
-
-def _key(key: ApiKey) -> JsonObject:
-    return {
-        "type": "key",
-        "id": key.uid,
-        "label": key.label,
-        "created_at": wire_seconds(key.created_at),
-        "expires_at": None if key.expires_at is None else wire_seconds(key.expires_at),
-        "revoked_at": None if key.revoked_at is None else wire_seconds(key.revoked_at),
-        "last_used_at": None if key.last_used_at is None else wire_seconds(key.last_used_at),
-    }
+def _value(value: object) -> object:
+    return wire_seconds(value) if isinstance(value, datetime) else value

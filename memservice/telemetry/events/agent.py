@@ -68,61 +68,50 @@ class AgentToolCallCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConclusionsCreated(Event):
+class _ToolEffect(Event):
+    """Of a tool call that changed what is stored about a pair of peers."""
+
+    CATEGORY = "agent"
+    RESOURCE = ("run_id", "agent_type", "iteration")
+
+    run_id: str
+    iteration: int
+    parent_category: str
+    agent_type: str
+    workspace_name: str
+    observer: str
+    observed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConclusionsCreated(_ToolEffect):
     """A model's tool call created conclusions."""
 
     TYPE = "agent.tool.conclusions.created"
     VERSION = 2
-    CATEGORY = "agent"
-    RESOURCE = ("run_id", "agent_type", "iteration")
 
-    run_id: str
-    iteration: int
-    parent_category: str
-    agent_type: str
-    workspace_name: str
-    observer: str
-    observed: str
     conclusion_count: int
     levels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConclusionsDeleted(Event):
+class ConclusionsDeleted(_ToolEffect):
     """A model's tool call superseded conclusions."""
 
     TYPE = "agent.tool.conclusions.deleted"
     VERSION = 3
-    CATEGORY = "agent"
-    RESOURCE = ("run_id", "agent_type", "iteration")
 
-    run_id: str
-    iteration: int
-    parent_category: str
-    agent_type: str
-    workspace_name: str
-    observer: str
-    observed: str
     conclusion_count: int
     levels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeerCardUpdated(Event):
+class PeerCardUpdated(_ToolEffect):
     """A model's tool call rewrote a peer card."""
 
     TYPE = "agent.tool.peer_card.updated"
     VERSION = 2
-    CATEGORY = "agent"
-    RESOURCE = ("run_id", "agent_type", "iteration")
 
-    run_id: str
-    iteration: int
-    parent_category: str
-    agent_type: str
-    workspace_name: str
-    observer: str
-    observed: str
     facts_count: int
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ def store_uri(local_storage_name: str, tmp_path: Path) -> Iterator[str]:
         yield uri
 
 
-@pytest.fixture
-def open_pipeline(store_uri: str, tmp_path: Path) -> Iterator[OpenPipeline]:
+@contextmanager
+def opening_pipelines(uri: str, folder: Path) -> Iterator[OpenPipeline]:
     """Open a store with the scripted reasoner, these further plugins and settings."""
     opened: list[Runtime] = []
 
@@ -39,8 +40,8 @@ def open_pipeline(store_uri: str, tmp_path: Path) -> Iterator[OpenPipeline]:
         stop: threading.Event | None = None,
         **settings: str,
     ) -> Pipeline:
-        given = {"DB_CONNECTION_URI": store_uri, "REASONER": "scripted", **settings}
-        loaded = load_settings(environ=given, cwd=tmp_path)
+        environment = {"DB_CONNECTION_URI": uri, "REASONER": "scripted", **settings}
+        loaded = load_settings(environ=environment, cwd=folder)
         scripted, clock = reasoner or ScriptedReasoner(), Clock()
         runtime = open_runtime(
             loaded,
@@ -59,17 +60,19 @@ def open_pipeline(store_uri: str, tmp_path: Path) -> Iterator[OpenPipeline]:
 
 
 @pytest.fixture
+def open_pipeline(store_uri: str, tmp_path: Path) -> Iterator[OpenPipeline]:
+    with opening_pipelines(store_uri, tmp_path) as open_store:
+        yield open_store
+
+
+@pytest.fixture
 def stored_pipeline(storage_name: str, tmp_path: Path) -> Iterator[Pipeline]:
     """Like `pipeline`, on each storage."""
-    reasoner, clock = ScriptedReasoner(), Clock()
-    with store_of(storage_name, tmp_path) as uri:
-        settings = {"DB_CONNECTION_URI": uri, "REASONER": "scripted"}
-        loaded = load_settings(environ=settings, cwd=tmp_path)
-        plugins = load_plugins(loaded, extra=[reasoner])
-        runtime = open_runtime(loaded, "command", plugins=plugins, clock=clock)
-        runtime.storage.migrate()
-        yield Pipeline(runtime, clock, reasoner)
-        runtime.close()
+    with (
+        store_of(storage_name, tmp_path) as uri,
+        opening_pipelines(uri, tmp_path) as open_store,
+    ):
+        yield open_store()
 
 
 @pytest.fixture
