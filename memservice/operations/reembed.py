@@ -41,6 +41,7 @@ from memservice.domain.records import (
 from memservice.pipeline.handler import backoff
 from memservice.pipeline.indexing import embed
 from memservice.runtime import Runtime
+from memservice.services import indexing
 from memservice.services.indexing import CONCLUSION, DOCUMENT, MESSAGE, Kind
 from memservice.services.tasks import lease_owner, outbox
 from memservice.services.workspaces import not_found
@@ -356,7 +357,7 @@ def _store(
     vectors: Sequence[Vector],
     stale: Sequence[int],
 ) -> None:
-    vector_rows = embed.vector_rows(rows, vectors)
+    vector_rows = indexing.vector_rows(rows, vectors)
     keys = [row.key for row in rows]
 
     def left(tx: Transaction) -> set[int]:

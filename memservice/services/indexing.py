@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memservice.domain.records import ACTIVE, Conclusion, Document, Message, Peer, Space, Task
 from memservice.domain.text.analysis import analyse
@@ -178,7 +178,7 @@ def index_conclusions(
     if space is None or vectors is None:
         keys = [conclusion.key for conclusion in conclusions]
         return embed_later(rt, CONCLUSION, workspace_key, keys, like)
-    rt.vectors.upsert(tx, space, conclusion_vectors(conclusions, vectors))
+    rt.vectors.upsert(tx, space, vector_rows(conclusions, vectors))
     return []
 
 
@@ -199,38 +199,29 @@ def _inline_space(
     return space
 
 
-def conclusion_vectors(
-    conclusions: Sequence[Conclusion], vectors: Sequence[Vector]
+def vector_rows(
+    rows: Sequence[Conclusion | Document | Message], vectors: Sequence[Vector]
 ) -> list[VectorRow]:
+    """Rows for the vector index. A vector of zeros has no direction and is left out."""
     return [
-        VectorRow(
-            conclusion.key,
-            conclusion.uid,
-            vector,
-            session=conclusion.session_key,
-            observer=conclusion.observer_key,
-            observed=conclusion.observed_key,
-            level=conclusion.level,
-            at=conclusion.created_at,
-        )
-        for conclusion, vector in zip(conclusions, vectors, strict=True)
+        VectorRow(row.key, row.uid, vector, at=row.created_at, **_attributes(row))
+        for row, vector in zip(rows, vectors, strict=True)
         if vector.any()
     ]
 
 
-def message_vectors(messages: Sequence[Message], vectors: Sequence[Vector]) -> list[VectorRow]:
-    return [
-        VectorRow(
-            message.key,
-            message.uid,
-            vector,
-            session=message.session_key,
-            author=message.author_key,
-            at=message.created_at,
-        )
-        for message, vector in zip(messages, vectors, strict=True)
-        if vector.any()
-    ]
+def _attributes(row: Conclusion | Document | Message) -> dict[str, Any]:
+    """What a query of the vector index can be narrowed by."""
+    if isinstance(row, Conclusion):
+        return {
+            "session": row.session_key,
+            "observer": row.observer_key,
+            "observed": row.observed_key,
+            "level": row.level,
+        }
+    if isinstance(row, Document):
+        return {"observer": row.collection_key, "observed": row.owner_key}
+    return {"session": row.session_key, "author": row.author_key}
 
 
 def index_documents(
@@ -256,23 +247,8 @@ def index_documents(
     space = _inline_space(rt, tx, workspace_key, DOCUMENT, vectors)
     if space is None or vectors is None:
         return embed_later(rt, DOCUMENT, workspace_key, [document.key for document in documents])
-    rt.vectors.upsert(tx, space, document_vectors(documents, vectors))
+    rt.vectors.upsert(tx, space, vector_rows(documents, vectors))
     return []
-
-
-def document_vectors(documents: Sequence[Document], vectors: Sequence[Vector]) -> list[VectorRow]:
-    return [
-        VectorRow(
-            document.key,
-            document.uid,
-            vector,
-            observer=document.collection_key,
-            observed=document.owner_key,
-            at=document.created_at,
-        )
-        for document, vector in zip(documents, vectors, strict=True)
-        if vector.any()
-    ]
 
 
 def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:

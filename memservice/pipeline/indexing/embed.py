@@ -105,7 +105,7 @@ class Embed(Handler):
                 # fails while the index is unavailable, before a further call of the embedder
                 rt.vectors.count(None, space)
             vectors = vectors_of(rt, space, embedder, rows, _like(tasks))
-        new = vector_rows(rows, vectors)
+        new = indexing.vector_rows(rows, vectors)
         if not rt.vectors_transactional:
             _require_in_use(add_outside(rt, space, rows, new))
 
@@ -199,20 +199,6 @@ def vectors_of(
             "the endpoint serves another model under this name"
         )
     return [embedded[row.key] if row.key in embedded else copied[like[row.key]] for row in rows]
-
-
-def vector_rows(rows: Sequence[Row], vectors: Sequence[Vector]) -> list[VectorRow]:
-    """Rows for the vector index. `rows` are of one kind."""
-    conclusions = [row for row in rows if isinstance(row, Conclusion)]
-    documents = [row for row in rows if isinstance(row, Document)]
-    messages = [row for row in rows if isinstance(row, Message)]
-    if conclusions:
-        return indexing.conclusion_vectors(conclusions, vectors)
-    return (
-        indexing.document_vectors(documents, vectors)
-        if documents
-        else indexing.message_vectors(messages, vectors)
-    )
 
 
 def rows_of(tx: Transaction, kind: str, keys: Sequence[int]) -> Sequence[Row]:

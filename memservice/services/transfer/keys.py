@@ -77,11 +77,4 @@ def vector_rows(tx: Transaction, space: r.Space, vectors: Mapping[str, Any]) -> 
     record = record_formats.SPACED[space.kind]
     rows = tx.rows.page(record, equals(workspace_key=space.workspace_key, uid=tuple(vectors)))
     existing = [vectors[row.uid] for row in rows]
-    if record is r.Message:
-        return indexing.message_vectors(rows, existing)
-    if record is r.Conclusion:
-        return indexing.conclusion_vectors(rows, existing)
-    return [
-        VectorRow(row.key, row.uid, vector, at=row.created_at)
-        for row, vector in zip(rows, existing, strict=True)
-    ]
+    return indexing.vector_rows(rows, existing)

@@ -100,7 +100,7 @@ def turn(rt: Runtime) -> None:
         )
         rows = tx.rows.page(Conclusion)
         held = rt.vectors.fetch(rt.beside(tx), space, [row.key for row in rows])
-    others = indexing.conclusion_vectors(rows, [held[row.key] for row in reversed(rows)])
+    others = indexing.vector_rows(rows, [held[row.key] for row in reversed(rows)])
     if rt.vectors_transactional:
         rt.storage.write(lambda tx: rt.vectors.upsert(tx, space, others))
     else:

@@ -19,6 +19,7 @@ import pytest
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
+from memservice.domain.ids import new_uid
 from memservice.services import conclusions, deletion, indexing, messages, sessions, workspaces
 from memservice.services.auth import api_keys
 from memservice.services.auth.bounds import bounds_for
@@ -36,6 +37,7 @@ from memservice.services.transfer.lines import (
     vector_text,
     writing,
 )
+from memservice.spi.index_filter import IndexFilter
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
@@ -270,6 +272,40 @@ def test_without_vectors_in_the_file_they_are_computed(filled: Pipeline, second:
     assert {uid for uid, _ in original} <= {uid for uid, _ in made}
 
 
+def test_imported_documents_are_found_by_vectors_in_their_collection(
+    pipeline: Pipeline, second: Pipeline
+) -> None:
+    pipeline.say("talk", ("alice", "hello"))
+
+    def shelve(tx: Transaction) -> None:
+        (alice,) = tx.rows.page(r.Peer, equals(slug="alice"))
+        about: dict[str, Any] = {
+            "workspace_key": alice.workspace_key,
+            "owner_key": alice.key,
+            "created_at": NOW,
+        }
+        (shelf,) = tx.rows.put([r.NamedCollection(uid=new_uid(), name="shelf", **about)])
+        text = "A recipe for lentil soup."
+        row = r.Document(uid=new_uid(), collection_key=shelf.key, content=text, **about)
+        vectors = indexing.embed_inline(pipeline.rt, [text])
+        tasks = indexing.index_documents(
+            pipeline.rt, tx, alice.workspace_key, tx.rows.put([row]), vectors
+        )
+        assert tasks == []
+
+    pipeline.rt.storage.write(shelve)
+    importing.load(second.rt, iter(exported(pipeline)))
+    with second.rt.storage.read() as tx:
+        (document,) = tx.rows.page(r.Document)
+        space = tx.spaces.active(document.workspace_key, indexing.DOCUMENT)
+        assert space is not None
+        (vector,) = second.rt.embedder.embed([document.content], "query")
+        hits = second.rt.vectors.query(
+            tx, space, vector, 5, IndexFilter(observers=(document.collection_key,))
+        )
+        assert [hit.key for hit in hits] == [document.key]
+
+
 def test_rows_being_deleted_are_not_exported(filled: Pipeline) -> None:
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "other")
     kinds = Counter(line["type"] for line in read(exported(filled)))
@@ -355,7 +391,7 @@ class TestVectorsOfACopy:
             held = pipeline.rt.vectors.fetch(tx, space, [row.key for row in found])
             own = [row for row in found if row.key in held]
             pipeline.rt.vectors.upsert(
-                tx, space, change(indexing.conclusion_vectors(own, [held[row.key] for row in own]))
+                tx, space, change(indexing.vector_rows(own, [held[row.key] for row in own]))
             )
 
         pipeline.rt.storage.write(store)
