@@ -57,9 +57,9 @@ class CachePolicy(Group):
     """Prompt caching, where the provider has it."""
 
     mode: str | None = setting(None, "prompt caching, in the provider's words", secrecy="public")
-    ttl_seconds: int | None = setting(None, "how long a cached prompt is wanted, in seconds", low=1)
+    ttl_seconds: int | None = setting(None, "lifetime of a cached prompt, in seconds", low=1)
     key_version: str | None = setting(
-        None, "part of the cache key; change it to start afresh", secrecy="public"
+        None, "part of the cache key; change it to start with an empty cache", secrecy="public"
     )
 
 
@@ -86,10 +86,10 @@ class ModelChoice(Group):
         None, "seed for sampling, where the provider has one", secrecy="public"
     )
     thinking_effort: str | None = setting(
-        None, "how much a reasoning model thinks", choices=EFFORTS, also=["reasoning_effort"]
+        None, "reasoning effort of a reasoning model", choices=EFFORTS, also=["reasoning_effort"]
     )
     thinking_budget_tokens: int | None = setting(
-        None, "tokens a model may think for, where it counts them", low=0
+        None, "maximum number of reasoning tokens, for models that have such a limit", low=0
     )
     structured_output_mode: str | None = setting(
         None,
@@ -130,11 +130,11 @@ class EmbeddingModelConfig(Group):
         secrecy="public",
     )
     dimensions_mode: str = setting(
-        "auto", "whether the wanted dimension is sent", choices=("auto", "always", "never")
+        "auto", "whether the dimension is sent to the provider", choices=("auto", "always", "never")
     )
     encoding_format_mode: str = setting(
-        "auto", "how vectors travel", choices=("auto", "float", "base64")
+        "auto", "encoding of vectors in responses", choices=("auto", "float", "base64")
     )
-    max_batch_size: int | None = setting(None, "most texts in one call", low=1)
+    max_batch_size: int | None = setting(None, "maximum number of texts in one call", low=1)
     timeout: float | None = setting(None, "seconds that one call may take", low=0.1)
     overrides: Overrides = group(Overrides())

@@ -62,24 +62,24 @@ class Llm(Group):
     )
     connections: Mapping[str, Connection] = open_mapping()
     """By transport, as variables spell it (`families.transport_key`)."""
-    default_max_tokens: int = setting(
-        2500, "longest answer where nothing else says, in tokens", low=1
-    )
+    default_max_tokens: int = setting(2500, "default maximum length of an answer, in tokens", low=1)
     max_attempts: int = setting(
         3,
-        "tries of one call; the last is made with the fallback model, where there is one",
+        "attempts for one call; the last one uses the fallback model, if there is one",
         low=1,
         high=20,
     )
     retry_pause_seconds: float = setting(
-        4.0, "pause after the first failed try; doubles with each further one", low=0
+        4.0, "pause after the first failed attempt; doubles after each further one", low=0
     )
     retry_longest_pause_seconds: float = setting(
-        10.0, "longest such pause; a provider may ask for up to a minute", low=0
+        10.0, "maximum pause between attempts; a provider may request up to a minute", low=0
     )
-    max_tool_output_chars: int = setting(10000, "most characters of one tool result", low=100)
+    max_tool_output_chars: int = setting(
+        10000, "maximum length of a tool result, in characters", low=100
+    )
     max_message_content_chars: int = setting(
-        2000, "most characters of one message inside a tool result", low=100
+        2000, "maximum length of one message in a tool result, in characters", low=100
     )
 
 
@@ -89,21 +89,18 @@ class Embedding(Group):
 
     model_config: EmbeddingModelConfig = group(EmbeddingModelConfig())
     vector_dimensions: int = setting(
-        1536, "dimension asked of the embedding model", low=1, high=16000
+        1536, "dimension of the vectors that the embedding model is asked for", low=1, high=16000
     )
     max_input_tokens: int = setting(
-        8192, "longest text embedded, in tokens; longer ones are cut", low=1
+        8192, "maximum length of an embedded text, in tokens; longer texts are truncated", low=1
     )
-    max_tokens_per_request: int = setting(300000, "most tokens in one call", low=1)
+    max_tokens_per_request: int = setting(300000, "maximum number of tokens in one call", low=1)
     max_concurrent_embeddings: int = setting(
-        10, "most calls in flight in one process", low=1, high=1000
+        10, "maximum number of concurrent calls of one process", low=1, high=1000
     )
     max_pending_embed_tasks: int = setting(
         50,
-        (
-            "accepted for the sake of older settings: no write waits for a remote embedder, so "
-            "there is nothing to bound"
-        ),
+        ("accepted for compatibility, without effect: no write waits for a remote embedder"),
         low=0,
     )
 
@@ -113,32 +110,37 @@ class Deriver(Group):
     """Turning messages into conclusions, and the worker that does it."""
 
     enabled: bool = setting(
-        True, "derive conclusions, unless a workspace, session or message says otherwise"
+        True, "derive conclusions, unless a workspace, session or message overrides it"
     )
     workers: int = setting(
         1,
-        "units that one worker works on at once; a reasoner that waits on a network may have more",
+        "work units that one worker processes concurrently; more for a reasoner that waits on a "
+        "network (WORKER_REMOTE_UNITS)",
         low=1,
         high=1000,
     )
     polling_sleep_interval_seconds: float = setting(
-        1.0, "pause of `memservice worker` between looks for work", low=0.01
+        1.0, "polling interval of `memservice worker`", low=0.01
     )
-    polling_backoff_enabled: bool = setting(True, "lengthen the pause while there is nothing to do")
+    polling_backoff_enabled: bool = setting(
+        True, "increase the polling interval while there is no work"
+    )
     polling_sleep_max_interval_seconds: float = setting(30.0, "longest pause", low=0.01)
-    polling_backoff_multiplier: float = setting(2.0, "factor by which the pause grows", low=1)
+    polling_backoff_multiplier: float = setting(
+        2.0, "factor by which the polling interval grows", low=1
+    )
     polling_startup_jitter_seconds: float = setting(
         30.0, "`memservice worker` starts after a random part of this; 0 starts at once", low=0
     )
     polling_jitter_ratio: float = setting(
-        0.5, "random share by which a pause varies; 0 for none", low=0, high=1
+        0.5, "random share by which the polling interval varies; 0 for none", low=0, high=1
     )
     stale_session_timeout_minutes: float = setting(
         5.0, "a claim without heartbeat for this long is free again", low=0.01
     )
     stale_work_unit_cleanup_interval_seconds: float = setting(
         60.0,
-        "least time between clean-ups of stale claims; 0 cleans on every look",
+        "minimum time between clean-ups of stale claims; 0 cleans up at every poll",
         low=0,
         aliases=["STALE_WORK_UNIT_CLEANUP_INTERVAL_SECONDS"],
     )
@@ -146,26 +148,29 @@ class Deriver(Group):
         2_592_000.0, "how long failed tasks are kept", low=0
     )
     model_config: ModelConfig = group(ModelConfig())
-    deduplicate: bool = setting(True, "merge conclusions that say the same")
+    deduplicate: bool = setting(True, "merge duplicate conclusions")
     max_input_tokens: int = setting(
-        25000, "most tokens given to the model at once", low=1, aliases=["MAX_INPUT_TOKENS"]
+        25000,
+        "maximum number of tokens in one request to the model",
+        low=1,
+        aliases=["MAX_INPUT_TOKENS"],
     )
     max_custom_instructions_tokens: int = setting(
         2000,
-        "longest custom instructions, in tokens; 0 forbids any",
+        "maximum length of custom instructions, in tokens; 0 forbids them",
         low=0,
         aliases=["MAX_CUSTOM_INSTRUCTIONS_TOKENS"],
     )
     working_representation_max_observations: int = setting(
         100,
-        "most conclusions in a representation or a context where the request does not say",
+        "default maximum number of conclusions in a representation or a context",
         low=1,
     )
     representation_batch_work_unit_target_tokens: int = setting(
         512, "a costly reasoner waits until this many tokens are pending; 0 never waits", low=0
     )
     representation_batch_target_input_tokens: int = setting(
-        1024, "most tokens of messages in one batch", low=1
+        1024, "maximum number of message tokens in one batch", low=1
     )
     representation_batch_max_age_seconds: float = setting(
         1800.0, "… or until the oldest message is this old; 0 for never", low=0
@@ -194,7 +199,7 @@ class PeerCard(Group):
     """The short list of facts about a peer."""
 
     enabled: bool = setting(
-        True, "keep and use peer cards, unless a workspace or session says otherwise"
+        True, "maintain and use peer cards, unless a workspace or session overrides it"
     )
     refresh: bool = setting(
         True, "refresh the card of a peer about itself after each batch that may change it"
@@ -206,12 +211,14 @@ class DialecticLevel(Group):
     """One level of reasoning."""
 
     model_config: ModelConfig = group(ModelConfig())
-    max_tool_iterations: int = setting(5, "most rounds of tool calls", low=1, high=100)
+    max_tool_iterations: int = setting(5, "maximum number of rounds of tool calls", low=1, high=100)
     max_output_tokens: int | None = setting(
-        None, "longest answer at this level (default: DIALECTIC_MAX_OUTPUT_TOKENS)", low=1
+        None,
+        "maximum length of an answer at this level (default: DIALECTIC_MAX_OUTPUT_TOKENS)",
+        low=1,
     )
     tool_choice: str | None = setting(
-        None, "what the model is told about tools", choices=("auto", "any", "required", "none")
+        None, "`tool_choice` of requests to the model", choices=("auto", "any", "required", "none")
     )
 
 
@@ -238,7 +245,7 @@ class Dialectic(Group):
     levels: DialecticLevels = group(DialecticLevels())
     deadline_seconds: float = setting(
         50.0,
-        "longest time until the answer, or the first piece of a stream, in all calls of models",
+        "maximum time until the answer, or the first piece of a stream, over all model calls",
         low=0.1,
     )
     on_failure: str = setting(
@@ -251,11 +258,11 @@ class Dialectic(Group):
     )
     max_output_tokens: int = setting(8192, "longest answer, in tokens", low=1)
     max_input_tokens: int = setting(
-        100000, "most tokens given to the model; the oldest are dropped first", low=1
+        100000, "maximum number of input tokens; the oldest are dropped first", low=1
     )
-    history_token_limit: int = setting(8192, "most tokens of tool history kept", low=1)
+    history_token_limit: int = setting(8192, "maximum number of tokens of tool history", low=1)
     session_history_max_tokens: int = setting(
-        4096, "tokens of the session's latest messages given along; 0 for none", low=0
+        4096, "number of tokens of the session's latest messages in the prompt; 0 for none", low=0
     )
 
 
@@ -263,12 +270,16 @@ class Dialectic(Group):
 class Summary(Group):
     """Summaries of sessions."""
 
-    enabled: bool = setting(True, "write summaries, unless a workspace or session says otherwise")
-    messages_per_short_summary: int = setting(20, "a short summary every so many messages", low=10)
-    messages_per_long_summary: int = setting(60, "a long summary every so many messages", low=20)
+    enabled: bool = setting(True, "write summaries, unless a workspace or session overrides it")
+    messages_per_short_summary: int = setting(
+        20, "number of messages between short summaries", low=10
+    )
+    messages_per_long_summary: int = setting(
+        60, "number of messages between long summaries", low=20
+    )
     model_config: ModelConfig = group(ModelConfig())
-    max_tokens_short: int = setting(1000, "longest short summary, in tokens", low=1)
-    max_tokens_long: int = setting(4000, "longest long summary, in tokens", low=1)
+    max_tokens_short: int = setting(1000, "maximum length of a short summary, in tokens", low=1)
+    max_tokens_long: int = setting(4000, "maximum length of a long summary, in tokens", low=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,35 +289,37 @@ class Surprisal(Group):
     enabled: bool = setting(
         False,
         (
-            "look for surprising conclusions before a dream: those whose nearest neighbours "
-            "are farthest away"
+            "find surprising conclusions before a dream: those farthest from their nearest "
+            "neighbours"
         ),
     )
     tree_type: str = setting(
         "kdtree",
         (
-            "accepted for the sake of older settings: a sample is compared all with all, so "
-            "every kind gives the same"
+            "accepted for compatibility, without effect: each pair of a sample is compared, so "
+            "every kind gives the same result"
         ),
         choices=("kdtree", "balltree", "rptree", "covertree", "lsh", "graph", "prototype"),
     )
-    tree_k: int = setting(5, "neighbours compared with", low=1)
+    tree_k: int = setting(5, "number of neighbours to compare with", low=1)
     sampling_strategy: str = setting(
-        "recent", "which conclusions are looked at", choices=("recent", "random", "all")
+        "recent", "which conclusions are sampled", choices=("recent", "random", "all")
     )
     sample_size: int = setting(200, "how many", low=1)
-    top_percent_surprisal: float = setting(0.10, "share that counts as surprising", low=0, high=1)
+    top_percent_surprisal: float = setting(
+        0.10, "percentage that counts as surprising", low=0, high=1
+    )
     min_high_surprisal_for_replace: int = setting(
         10,
         (
-            "so many surprising ones are shown instead of the newest conclusions, fewer are "
-            "shown besides them"
+            "from this number on, surprising conclusions replace the newest ones; fewer are "
+            "added to them"
         ),
         low=0,
     )
     include_levels: tuple[str, ...] = setting(
         ("explicit", "deductive"),
-        "levels looked at",
+        "levels that are sampled",
         choices=("explicit", "deductive", "inductive", "contradiction"),
     )
 
@@ -315,22 +328,26 @@ class Surprisal(Group):
 class Dream(Group):
     """Consolidating what is remembered."""
 
-    enabled: bool = setting(True, "consolidate, unless a workspace or session says otherwise")
+    enabled: bool = setting(True, "run dreams, unless a workspace or session overrides it")
     document_threshold: int = setting(50, "new explicit conclusions before a dream", low=1)
     first_document_threshold: int = setting(
         15, "the same before the first dream of a collection, if it is fewer", low=1
     )
-    idle_timeout_minutes: float = setting(60.0, "quiet time before a dream", low=0)
+    idle_timeout_minutes: float = setting(60.0, "time without new messages before a dream", low=0)
     min_hours_between_dreams: float = setting(
-        8.0, "least time between dreams of one collection", low=0
+        8.0, "minimum time between dreams of one collection", low=0
     )
     enabled_types: tuple[str, ...] = setting(
-        ("omni",), "kinds of dream that run by themselves", choices=("omni", "card_refresh")
+        ("omni",),
+        "kinds of dream that are scheduled automatically",
+        choices=("omni", "card_refresh"),
     )
-    max_tool_iterations: int = setting(20, "most rounds of tool calls", low=1, high=1000)
+    max_tool_iterations: int = setting(
+        20, "maximum number of rounds of tool calls", low=1, high=1000
+    )
     history_token_limit: int = setting(
         16384,
-        "most tokens of tool history kept, and of the conclusions that a dream begins with",
+        "maximum number of tokens of tool history, and of the conclusions that a dream starts with",
         low=1,
     )
     deduction_model_config: ModelConfig = group(ModelConfig())
@@ -344,7 +361,7 @@ class Search(Group):
 
     fusion_k: int = setting(
         20,
-        "k of reciprocal rank fusion: the smaller, the more the first places count",
+        "k of reciprocal rank fusion: the smaller, the more the first ranks count",
         low=1,
         high=10000,
     )
@@ -357,12 +374,13 @@ class Search(Group):
     )
     neighbour_weight: float = setting(
         0.5,
-        "share of a hit's words that its neighbouring messages get; a long hit shares less",
+        "share of a hit's words that counts for the neighbouring messages too; smaller for a "
+        "long hit",
         low=0,
         high=1,
     )
     embed_timeout_seconds: float = setting(
-        2.0, "longest wait for a query's vector; then text alone answers", low=0.01
+        2.0, "maximum wait for a query's vector; then the search uses text alone", low=0.01
     )
 
 
@@ -371,7 +389,7 @@ class Representation(Group):
     """What is known of a peer, as text."""
 
     max_tokens: int = setting(
-        2000, "most tokens of a representation that is made for a query", low=1
+        2000, "maximum number of tokens of a representation for a query", low=1
     )
 
 
@@ -384,14 +402,14 @@ class VectorStore(Group):
         "the name of a vector-index plugin (see `memservice plugins`); unset: the storage's own",
         secrecy="public",
     )
-    url: str | None = setting(None, "where it is", secrecy="uri")
-    api_key: str | None = setting(None, "its key, if it asks for one", secrecy="secret")
+    url: str | None = setting(None, "its URL", secrecy="uri")
+    api_key: str | None = setting(None, "its API key, if it requires one", secrecy="secret")
     namespace: str | None = setting(
         None, "prefix of everything it stores (default: NAMESPACE)", secrecy="public"
     )
     query_timeout_seconds: float = setting(
         2.0,
-        "longest wait of a search for an index outside the storage; then text answers",
+        "maximum wait of a search for an external vector index; then the search uses text alone",
         low=0.05,
     )
     reconciliation_interval_seconds: float = setting(

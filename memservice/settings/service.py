@@ -16,15 +16,15 @@ class App(Group):
 
     log_level: str = setting(
         "info",
-        "least level that is logged",
+        "minimum log level",
         choices=("debug", "info", "warning", "error", "critical"),
     )
     log_format: str = setting(
-        "text", "`text`, or `json` for one object a line", choices=("text", "json")
+        "text", "`text`, or `json` for one JSON object per line", choices=("text", "json")
     )
     reasoning_traces_file: str | None = setting(
         None,
-        "append what is said to models and by them to this file; it holds what users wrote",
+        "append every request to a model and its answer to this file; it contains what users wrote",
         secrecy="public",
     )
     reasoner: str = setting(
@@ -41,7 +41,9 @@ class App(Group):
         secrecy="public",
     )
     redis_url: str | None = setting(
-        None, "set: work is delivered by RQ; unset: by the worker itself", secrecy="uri"
+        None,
+        "if set, RQ delivers background work; otherwise, workers poll the store",
+        secrecy="uri",
     )
     namespace: str = setting(
         "memservice",
@@ -49,14 +51,16 @@ class App(Group):
         secrecy="public",
     )
     session_observers_limit: int = setting(
-        10, "most members of a session that observe others", low=0
+        10, "maximum number of members of a session that observe others", low=0
     )
-    max_file_size: int = setting(5_242_880, "largest upload, in bytes", low=1)
+    max_file_size: int = setting(5_242_880, "maximum size of an upload, in bytes", low=1)
     get_context_max_tokens: int = setting(
-        100_000, "largest context, in tokens", low=1, high=250_000
+        100_000, "maximum size of a context, in tokens", low=1, high=250_000
     )
-    max_message_size: int = setting(25_000, "longest message, in characters", low=1)
-    embed_messages: bool = setting(True, "give messages vectors, if the embedder is a semantic one")
+    max_message_size: int = setting(25_000, "maximum length of a message, in characters", low=1)
+    embed_messages: bool = setting(
+        True, "store vectors of messages, if the embedder is a semantic one"
+    )
     cors_origins: tuple[str, ...] = setting(
         ("http://localhost", "http://127.0.0.1:8000"),
         "origins whose pages may call this server from a browser; `*` for all",
@@ -79,7 +83,7 @@ class Server(Group):
 
     host: str = setting(
         "127.0.0.1",
-        "address to listen on; 0.0.0.0 for every one, which needs a decision about AUTH_USE_AUTH",
+        "address to listen on; 0.0.0.0 for all addresses, which requires that AUTH_USE_AUTH is set",
         env="HOST",
         secrecy="public",
     )
@@ -91,7 +95,7 @@ class Server(Group):
         32, "threads of each process, one request each", low=2, high=1024, env="THREADS"
     )
     graceful_timeout_seconds: float = setting(
-        30.0, "how long requests and work in flight may finish after SIGTERM", low=0
+        30.0, "time for requests and tasks in progress to finish after SIGTERM", low=0
     )
 
 
@@ -114,23 +118,26 @@ class Db(Group):
     pool_class: str = setting(
         "default", "`null` opens a connection for each use", choices=("default", "null")
     )
-    pool_pre_ping: bool = setting(
-        True, "look whether a pooled connection still works before it is used"
-    )
+    pool_pre_ping: bool = setting(True, "check that a pooled connection works before it is used")
     pool_size: int = setting(10, "connections kept open by each process", low=1, high=10_000)
-    max_overflow: int = setting(20, "connections opened beyond those when busy", low=0, high=10_000)
+    max_overflow: int = setting(
+        20, "further connections that a busy process may open", low=0, high=10_000
+    )
     pool_timeout: float = setting(
-        5.0, "longest wait for a connection or a lock; then 503", low=0, aliases=["POOL_TIMEOUT"]
+        5.0,
+        "maximum wait for a connection or a lock; then requests return 503",
+        low=0,
+        aliases=["POOL_TIMEOUT"],
     )
     pool_recycle: float = setting(300.0, "age at which a pooled connection is replaced", low=1)
     pool_use_lifo: bool = setting(
         True, "use the most recent connection first, so that idle ones close"
     )
     connect_timeout_seconds: float = setting(
-        2.0, "longest wait for the database to accept a connection", low=0.1
+        2.0, "maximum wait for the database to accept a connection", low=0.1
     )
     sql_debug: bool = setting(
-        False, "accepted for the sake of older settings: statements are not logged"
+        False, "accepted for compatibility, without effect: statements are not logged"
     )
     synchronous: str = setting(
         "full",
@@ -155,15 +162,16 @@ SIGNING_RECIPE = 'Make one with: python -c "import secrets; print(secrets.token_
 class Auth(Group):
     """Keys."""
 
-    use_auth: bool = setting(False, "ask every request for a key")
+    use_auth: bool = setting(False, "require a key for every request")
     jwt_secret: str | None = setting(
         None,
-        f"signs the keys; required with auth, at least {MIN_SECRET_BYTES} bytes, best 32 or more",
+        f"signs the keys; required with authentication; at least {MIN_SECRET_BYTES} bytes, "
+        "preferably 32 or more",
         secrecy="secret",
     )
     jwt_secret_previous: str | None = setting(
         None,
-        "keys signed with this secret are accepted too, while the secret is changed",
+        "the previous secret, while you rotate secrets: keys signed with it are accepted too",
         secrecy="secret",
     )
 
@@ -194,8 +202,8 @@ class Api(Group):
     v1_deprecated_since: str | None = setting(
         None,
         (
-            "a date, for instance 2026-01-31: answers of `/v1` say that it is deprecated; "
-            "unset: silent"
+            "a date, for instance 2026-01-31: responses of `/v1` contain deprecation headers; "
+            "unset: they do not"
         ),
         secrecy="public",
     )
@@ -264,31 +272,31 @@ class Worker(Group):
     """Background work, wherever it runs."""
 
     remote_units: int = setting(
-        4, "units in flight per worker for a reasoner that waits on a network", low=1, high=1000
+        4, "concurrent work units of a worker whose reasoner waits on a network", low=1, high=1000
     )
     sweep_interval_seconds: float = setting(
-        5.0, "how often one worker looks for work that nobody was woken for", low=0.1
+        5.0, "interval between sweeps for due work units that have no job", low=0.1
     )
     cpu_seconds: float = setting(
         10.0,
         (
-            "CPU time that a reasoner without a model may take for one request, and a second "
-            "more for each 20,000 bytes of it, up to 120"
+            "CPU time of a reasoner without a model for one request, plus one second for each "
+            "20,000 bytes of it, up to 120"
         ),
         low=1,
     )
-    max_attempts: int = setting(5, "tries before a task rests as failed", low=1, high=100)
+    max_attempts: int = setting(5, "attempts before a task fails permanently", low=1, high=100)
     retry_backoff_seconds: float = setting(
         40.0, "pause after the first failure; doubles with each further one", low=0
     )
     model_retry_seconds: float = setting(
         30.0,
-        "pause before an unavailable language model is tried again; doubles, up to seven times as "
-        "long or a third of the outage",
+        "pause before the next attempt at an unavailable language model; doubles, up to seven "
+        "times this value or a third of the outage",
         low=0.01,
     )
     model_retry_max_seconds: float = setting(
-        900.0, "longest pause between two tries of an unavailable language model", low=0.01
+        900.0, "maximum pause between two attempts at an unavailable language model", low=0.01
     )
 
 
@@ -298,16 +306,19 @@ class Budget(Group):
     until the day (UTC) is over."""
 
     daily_tokens: int | None = setting(
-        None, "most tokens, input and output, of each workspace in a day; unset: no bound", low=0
+        None,
+        "maximum number of tokens, input and output, of each workspace per day; unset: unlimited",
+        low=0,
     )
     total_daily_tokens: int | None = setting(
         None,
-        "most tokens, input and output, of all workspaces together in a day; unset: no bound",
+        "maximum number of tokens, input and output, of all workspaces together per day; unset: "
+        "unlimited",
         low=0,
     )
     workspaces: Mapping[str, Any] = setting(
         {},
-        "other bounds for some workspaces, by their id; null for none (JSON object)",
+        "other limits for some workspaces, by id; null for none (JSON object)",
         secrecy="public",
     )
 
@@ -318,11 +329,9 @@ class Retention(Group):
 
     done_tasks_hours: float = setting(12.0, "finished tasks", low=0)
     dreams_days: float = setting(
-        30.0, "finished dreams, which can be undone so long, and held ones", low=0
+        30.0, "finished dreams, which can be undone until then, and held ones", low=0
     )
-    idempotency_hours: float = setting(
-        24.0, "keys of requests, by which a repetition is recognised", low=1
-    )
+    idempotency_hours: float = setting(24.0, "idempotency keys", low=1)
     deliveries_days: float = setting(30.0, "records of webhook deliveries", low=0)
     usage_days: float = setting(400.0, "records of model usage", low=0)
     audit_days: float = setting(400.0, "entries of the console's audit log", low=1)
@@ -337,19 +346,23 @@ class Webhook(Group):
 
     secret: str | None = setting(
         None,
-        "signs deliveries in the older style, besides each endpoint's own secret",
+        "signs deliveries in the older format, in addition to each endpoint's own secret",
         secrecy="secret",
     )
-    max_workspace_limit: int = setting(10, "most endpoints of a workspace", low=0)
+    max_workspace_limit: int = setting(10, "maximum number of endpoints of a workspace", low=0)
     allow_networks: tuple[str, ...] = setting(
         (),
-        "networks (CIDR) inside which endpoints may lie although they are not public",
+        "private networks (CIDR) in which endpoints are allowed",
         secrecy="public",
     )
-    timeout_seconds: float = setting(30.0, "longest wait for an endpoint's answer", low=0.1)
-    max_attempts: int = setting(8, "tries before an event rests as a dead letter", low=1, high=100)
+    timeout_seconds: float = setting(30.0, "maximum wait for an endpoint's response", low=0.1)
+    max_attempts: int = setting(
+        8, "attempts before an event becomes a dead letter", low=1, high=100
+    )
     first_pause_seconds: float = setting(
-        30.0, "pause after the first failed try; three times as long after each further one", low=0
+        30.0,
+        "pause after the first failed attempt; three times as long after each further one",
+        low=0,
     )
     pause_after: int = setting(5, "dead letters in a row after which an endpoint is paused", low=1)
 
@@ -360,7 +373,8 @@ class Metrics(Group):
 
     enabled: bool = setting(
         False,
-        "serve `/metrics`; it asks for no key and names workspaces, so keep it inside your network",
+        "serve `/metrics`; it requires no key and contains workspace names, so do not expose it "
+        "outside your network",
     )
     namespace: str | None = setting(
         None, "label of every metric (default: NAMESPACE)", secrecy="public"
@@ -375,15 +389,17 @@ class Telemetry(Group):
 
     enabled: bool = setting(False, "send events to the endpoint")
     endpoint: str | None = setting(None, "URL that events are sent to", secrecy="uri")
-    headers: Mapping[str, Any] = setting({}, "sent along with them (JSON object)", secrecy="secret")
-    batch_size: int = setting(100, "most events in one request", low=1)
-    flush_interval_seconds: float = setting(1.0, "longest time an event waits", low=0.01)
-    flush_threshold: int = setting(50, "events that are sent at once", low=1)
-    max_retries: int = setting(
-        3, "tries to send a batch before it goes back to those that wait", low=0
+    headers: Mapping[str, Any] = setting(
+        {}, "HTTP headers sent with events (JSON object)", secrecy="secret"
     )
+    batch_size: int = setting(100, "maximum number of events in one request", low=1)
+    flush_interval_seconds: float = setting(1.0, "maximum time until an event is sent", low=0.01)
+    flush_threshold: int = setting(
+        50, "number of buffered events at which they are sent immediately", low=1
+    )
+    max_retries: int = setting(3, "attempts to send a batch before it returns to the buffer", low=0)
     max_buffer_size: int = setting(
-        10_000, "most events waiting; the oldest are dropped first", low=1
+        10_000, "maximum number of buffered events; the oldest are dropped first", low=1
     )
     namespace: str | None = setting(
         None, "part of the events' source (default: NAMESPACE)", secrecy="public"
@@ -392,9 +408,9 @@ class Telemetry(Group):
         1.0, "share of high-volume events that is sent", low=0, high=1
     )
     trace_payloads_enabled: bool = setting(
-        False, "send prompts and answers along; they hold what users wrote"
+        False, "also send prompts and answers; they contain what users wrote"
     )
-    trace_max_bytes: int = setting(262_144, "most bytes of such a payload", low=1)
+    trace_max_bytes: int = setting(262_144, "maximum size of a prompt or answer, in bytes", low=1)
     trace_purposes: tuple[str, ...] = setting(
         (), "only these purposes; empty for all", secrecy="public"
     )
