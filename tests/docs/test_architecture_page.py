@@ -34,3 +34,10 @@ def test_every_package_of_services_is_described(root: Path, page: str) -> None:
     row = next(line for line in page.splitlines() if line.startswith("| `memservice/services`"))
     wings = {path.parent.name for path in (root / "memservice" / "services").glob("*/__init__.py")}
     assert wings <= set(re.findall(r"`(\w+)`", row))
+
+
+def test_every_package_of_the_shelves_is_described(root: Path, page: str) -> None:
+    for shelf in ("backends", "plugins"):
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{shelf}/`"))
+        packages = {path.parent.name for path in (root / shelf).glob("*/__init__.py")}
+        assert packages == set(re.findall(r"`(memservice_\w+)`", row)), shelf
