@@ -33,8 +33,8 @@ def backup(state: State, force: bool, file: Path) -> None:
     """Write a backup of the whole store to FILE: every workspace, all keys and pending work.
 
     Servers and workers may keep running: the backup is the state at its beginning. It is verified
-    before FILE gets its name. Vectors outside the storage are not in it; they are made again after
-    a restore.
+    before FILE gets its name. Vectors outside the storage are not in it; workers create them again
+    after a restore.
     """
     with _progress() as progress, place_explained(state.settings):
         report = service.save(state.settings, state.plugins, file, progress, replace=force)

@@ -24,7 +24,7 @@ _workspace = click.option("--workspace", "-w", required=True, help="The dream's 
 
 @click.group()
 def dreams() -> None:
-    """Review dreams that are held because they would supersede too much, and undo dreams."""
+    """Review dreams that are held because they would supersede too much; undo dreams."""
 
 
 @dreams.command("list")
@@ -59,7 +59,7 @@ def list_(state: State, /, workspace: str, limit: int) -> None:
 @dreams.command()
 @click.argument("id")
 @_workspace
-@click.option("--json", "as_json", is_flag=True, help="As a JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def show(state: State, /, id: str, workspace: str, as_json: bool) -> None:
     """Show what a dream changed, or proposes to change."""
@@ -95,7 +95,7 @@ def _lines(dream: Dream) -> list[str]:
 @_workspace
 @click.pass_obj
 def apply(state: State, /, id: str, workspace: str) -> None:
-    """Let a worker apply a dream that is held."""
+    """Queue a held dream, to be applied by a worker."""
     with opened(state) as rt:
         rt.storage.check()
         service.apply(rt, OPERATOR, workspace, id)
@@ -119,7 +119,7 @@ def discard(state: State, /, id: str, workspace: str) -> None:
 @_workspace
 @click.pass_obj
 def undo(state: State, /, id: str, workspace: str) -> None:
-    """Undo what a dream changed. What changed since stays as it is."""
+    """Undo the changes of a dream, except for rows that have changed since."""
     with opened(state) as rt:
         rt.storage.check()
         undone = service.undo(rt, OPERATOR, workspace, id)

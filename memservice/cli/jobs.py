@@ -166,7 +166,7 @@ def cancel(state_: State, /, ids: tuple[str, ...], all_tasks: bool, **filters: s
     type=Duration(),
     help="Only tasks that finished at least this long ago: 7d, 12h.",
 )
-@click.option("--all", "all_tasks", is_flag=True, help="All of them.")
+@click.option("--all", "all_tasks", is_flag=True, help="All finished tasks.")
 @click.pass_obj
 def purge(
     state_: State, /, state: str, age: timedelta | None, all_tasks: bool, **filters: str | None

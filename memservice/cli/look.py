@@ -22,10 +22,10 @@ _CONTROL = re.compile("[\x7f-\x9f]")
 LEVELS = ("minimal", "low", "medium", "high", "max")
 
 _WORKSPACE = click.option(
-    "--workspace", "-w", help="The workspace (default: the only one that there is)."
+    "--workspace", "-w", help="The workspace (default: the only one in the store)."
 )
-_PEER = click.option("--peer", "-p", help="Only of this peer.")
-_SESSION = click.option("--session", "-s", help="Only of this session.")
+_PEER = click.option("--peer", "-p", help="Only rows of this peer.")
+_SESSION = click.option("--session", "-s", help="Only rows of this session.")
 
 
 def _command(function: Callable[..., None]) -> click.Command:
@@ -38,11 +38,11 @@ def _command(function: Callable[..., None]) -> click.Command:
             function(opened, **options)
 
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON, as the API gives it."),
+        click.option("--json", "as_json", is_flag=True, help="Print the JSON of the API."),
         click.option(
             "--key",
             envvar="MEMSERVICE_API_KEY",
-            help="API key for --url. Better set MEMSERVICE_API_KEY: others can read command lines.",
+            help="API key for --url. Prefer MEMSERVICE_API_KEY: others can read command lines.",
         ),
         click.option(
             "--url",

@@ -23,12 +23,12 @@ from memservice.services.members.links import NewLink
 
 @click.group()
 def console() -> None:
-    """The console, the pages at /console."""
+    """Manage access to the console, the pages at /console."""
 
 
 @console.command()
 @click.option(
-    "--member", help="Instead of a new owner: give this member a new password, by its name."
+    "--member", help="Instead of a new owner, the name of a member who gets a new password."
 )
 @click.pass_obj
 def link(state: State, member: str | None) -> None:
@@ -73,7 +73,7 @@ def list_(state: State) -> None:
     "-w",
     "workspaces",
     multiple=True,
-    help="A workspace that the member may open; repeat it for more (default: all).",
+    help="A workspace that the member may open. Repeat the option for several (default: all).",
 )
 @click.pass_obj
 def invite(state: State, role: str, workspaces: tuple[str, ...]) -> None:
@@ -85,7 +85,7 @@ def invite(state: State, role: str, workspaces: tuple[str, ...]) -> None:
 @click.argument("name")
 @click.pass_obj
 def deactivate(state: State, name: str) -> None:
-    """End all sessions of the member NAME, and let it sign in no more."""
+    """Deactivate the member NAME: its sessions end, and it cannot sign in."""
     with opened(state) as rt:
         rt.storage.check()
         member = accounts.deactivate_by_name(rt, OPERATOR, name)

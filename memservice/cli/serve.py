@@ -46,7 +46,7 @@ from memservice.spi.capabilities import Capability
     "--worker/--no-worker",
     "with_worker",
     default=True,
-    help="Also run background work (default), or leave it to `memservice worker`.",
+    help="Also run background work (default), or only serve, beside `memservice worker`.",
 )
 @click.pass_obj
 def serve(

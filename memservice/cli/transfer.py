@@ -48,7 +48,7 @@ ERASURES = click.option(
     "--respect-erasures/--no-respect-erasures",
     default=True,
     show_default=True,
-    help="Leave out what was erased in this store, with everything that rests on it.",
+    help="Leave out what was erased in this store, and conclusions drawn from it.",
 )
 
 
@@ -57,7 +57,9 @@ _TOML = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command("export")
 @click.option("--workspace", "-w", help="The workspace's id.")
-@click.option("--all", "everything", is_flag=True, help="All workspaces; FILE is a folder then.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Export all workspaces; FILE is then a folder."
+)
 @_VECTORS
 @_SECRETS
 @click.argument("file", type=click.Path())

@@ -72,7 +72,9 @@ class _Since(click.ParamType[str]):
     show_default=True,
     help="First day: a date such as 2024-05-17, or a duration such as 7d.",
 )
-@click.option("--cost", "with_cost", is_flag=True, help="Show money too, by LLM_PRICES.")
+@click.option(
+    "--cost", "with_cost", is_flag=True, help="Also show the cost, by the prices in LLM_PRICES."
+)
 @json_lines
 @click.pass_obj
 def usage(

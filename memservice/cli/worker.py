@@ -48,7 +48,7 @@ log = logging.getLogger("memservice.worker")
     "--embedded",
     is_flag=True,
     hidden=True,
-    help="For `memservice serve`: no jitter, and ends with its parent process.",
+    help="Used by `memservice serve`: start without jitter, and end with the parent process.",
 )
 @click.pass_obj
 def worker(

@@ -24,7 +24,7 @@ from memservice_mcp.blueprint import EXTRA
 @click.option(
     "--key",
     envvar="MEMSERVICE_API_KEY",
-    help="API key for --url. Better set MEMSERVICE_API_KEY: others can read command lines.",
+    help="API key for --url. Prefer MEMSERVICE_API_KEY: others can read command lines.",
 )
 @click.pass_obj
 def mcp(

@@ -40,10 +40,12 @@ def test_every_setting_is_used_or_marked_as_unused() -> None:
     rows = re.findall(r"^\| `([A-Z0-9_]+)`( †)? \|[^|]*\| (.*) \|$", page(), re.M)
     assert len(rows) > 150
     assert {name for name, mark, _ in rows if mark} == WITHOUT_EFFECT
-    told = {
-        name for name, _, help in rows if help.startswith("accepted for the sake of older settings")
+    marked = {
+        name
+        for name, _, help in rows
+        if help.startswith("accepted for compatibility, without effect")
     }
-    assert told == WITHOUT_EFFECT
+    assert marked == WITHOUT_EFFECT
 
 
 def test_settings_in_prose_exist_with_the_stated_value(root: Path) -> None:

@@ -12,7 +12,7 @@ from memservice.services.paging import Page
 from memservice.services.v1 import users
 from memservice.services.v1.resolve import Path
 
-routes = Routes("users", "Users are the people that an app remembers.", "v1")
+routes = Routes("users", "Users are the people in the conversations of an app.", "v1")
 
 
 @routes.operation(

@@ -23,7 +23,7 @@ _ADMIN = RouteAccess(admin=True)
 def list_erasures(call: Call, workspace_id: str) -> Page[Receipt]:
     """List the erasures of a workspace, newest first
 
-    Of messages, peers and sessions, also those by retention.
+    Erasures of messages, peers and sessions, including those by retention.
     """
     return receipts.page(call.rt, call.principal, workspace_id, paging(call.query))
 
@@ -42,7 +42,7 @@ def get_erasure(call: Call, workspace_id: str, erasure_id: str) -> Receipt:
 def list_all_erasures(call: Call) -> Page[Receipt]:
     """List the erasures of all workspaces, newest first
 
-    Also those of workspaces that no longer exist.
+    Includes those of workspaces that no longer exist.
     """
     return receipts.page_of_store(call.rt, call.principal, paging(call.query))
 

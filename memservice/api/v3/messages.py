@@ -106,9 +106,9 @@ def update_message(call: Call, workspace_id: str, session_id: str, message_id: s
 def delete_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Receipt:
     """Delete a message
 
-    It is gone immediately, with the conclusions that rest on it alone; conclusions with other
+    It is removed immediately, with the conclusions drawn from it alone; conclusions with other
     sources lose this one, and summaries that cover it are written again. A copy of the message in
-    a cloned session is a message of its own. The response is the receipt: it is `done` when a check
+    a cloned session is a separate message. The response is the receipt: it is `done` when a check
     has found nothing left.
     """
     return erasure.delete(call.rt, call.principal, workspace_id, session_id, message_id)

@@ -169,9 +169,9 @@ def list_queue_failures(call: Call, workspace_id: str) -> Page[Job]:
     answer=schemas.QueueRetried,
 )
 def retry_queue_failures(call: Call, workspace_id: str) -> Retried:
-    """Try failed background work again
+    """Retry failed background work
 
-    Each task gets all its tries again. An id that is not a failure is an error, and then no task is
+    The count of attempts starts again. An id that is not a failure is an error, and then no task is
     retried.
     """
     return Retried(jobs.retry_failures(call.rt, call.principal, workspace_id, call.body["ids"]))

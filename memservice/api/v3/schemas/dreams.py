@@ -63,6 +63,8 @@ class DreamUndone(BaseSchema):
     removed = Integer(required=True, metadata={"description": "Conclusions that are deleted"})
     kept = Integer(
         required=True,
-        metadata={"description": "Conclusions that have changed since, and were left alone"},
+        metadata={
+            "description": "Conclusions that have changed since the dream, and are not undone"
+        },
     )
     card_restored = Boolean(required=True)

@@ -74,7 +74,7 @@ class QueueFailure(BaseSchema):
         attribute="task.last_error",
         required=True,
         allow_none=True,
-        metadata={"description": "Error of the last try"},
+        metadata={"description": "Error of the last attempt"},
     )
     created_at = DateTime(attribute="task.created_at", required=True)
     failed_at = DateTime(attribute="task.finished_at", required=True, allow_none=True)
@@ -98,5 +98,5 @@ class QueueRetry(BaseSchema):
 
 class QueueRetried(BaseSchema):
     retried = Integer(
-        required=True, metadata={"description": "Number of tasks that are tried again"}
+        required=True, metadata={"description": "Number of tasks that will be retried"}
     )
