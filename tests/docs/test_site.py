@@ -28,7 +28,7 @@ MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),  # half a minute of CPU, on machines that do other things too
     pytest.mark.xdist_group("site"),
     pytest.mark.skipif(bool(MISSING), reason=f"needs the extra docs ({', '.join(MISSING)})"),
 ]
@@ -49,7 +49,7 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=copy,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=840,
         check=False,
     )
     assert done.returncode == 0, done.stderr
