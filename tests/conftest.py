@@ -19,7 +19,9 @@ from hypothesis import settings
 
 from memservice.plugins import loading
 from memservice.services.members import passwords
-from support import redis_server
+from memservice_sql import storage as sql_storage
+from memservice_sql.rows import Store
+from support import redis_server, sharing
 from support.processes.fork_server import share_compiled_rules
 from support.receiver import Receiver, receiving
 from support.reports import send_needed_reports
@@ -157,6 +159,25 @@ def installed_plugins_listed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "entry_points", lambda group: found(group, tuple(sys.path)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_by_stores() -> Iterator[None]:
+    """Each store would compile its statements, and look through its plugins, for 20 ms of CPU and
+    more. `own_statements` undoes the first for a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        sharing.share_statements(patch)
+        sharing.share_metadata(patch)
+        sharing.share_hooks(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def own_statements() -> Iterator[None]:
+    """The stores that a test opens have statements of their own, for tests that look at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sql_storage, "Store", Store)
         yield
 
 

@@ -108,7 +108,7 @@ def trace(driver: Any, statements: list[str]) -> None:
 
 @pytest.fixture(scope="module", params=DIALECTS)
 def sized(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, own_statements: None
 ) -> Iterator[tuple[Sized, ...]]:
     with ExitStack() as opened:
         yield tuple(
