@@ -215,6 +215,8 @@ class _Reader:
         self._peers: dict[str, str] = {}
         """Uids by id."""
         self._sessions: dict[str, str] = {}
+        self._sources: set[str] = set()
+        """Ids of the messages that were read and that conclusions name."""
 
     def lines(self) -> Iterator[Line]:
         """The lines in the order of an export: parents before children."""
@@ -237,11 +239,17 @@ class _Reader:
         yield from map(self._session, sessions)
         for session in sessions:
             yield from self._members(session)
+        # Before the messages, so that only the ids of their sources are remembered.
+        conclusions = self._conclusion_items()
+        named = {uid for item in conclusions for uid in item.get("message_ids") or ()}
         for session in sessions:
-            yield from self._messages(session["id"])
+            for message in self._messages(session["id"]):
+                if message["uid"] in named:
+                    self._sources.add(message["uid"])
+                yield message
         for session in sessions:
             yield from self._summaries(session["id"])
-        yield from self._conclusions(workspace["created_at"])
+        yield from self._conclusions(conclusions, workspace["created_at"])
 
     def _uid(self, kind: str, item: Any) -> str:
         """The item's uid, or one derived from its names if the server returns none; the same in
@@ -362,15 +370,25 @@ class _Reader:
                     "created_at": _time(item["created_at"]),
                 }
 
-    def _conclusions(self, since: str) -> Iterator[Line]:
-        """Collections, cards and conclusions. Conclusions are listed newest first, so request them
-        in reverse, to store them in the order of their creation."""
-        items = list(self._remote.items("POST", f"{self._path}/conclusions/list", reverse="true"))
-        conclusions = [
+    def _conclusion_items(self) -> list[Any]:
+        """The conclusions of the peers. They are listed newest first, so request them in reverse,
+        to store them in the order of their creation. A server that does not know
+        `include_messages` ignores it, or refuses it: then no conclusion names its messages."""
+        path = f"{self._path}/conclusions/list"
+        try:
+            items = list(self._remote.items("POST", path, reverse="true", include_messages="true"))
+        except RemoteFailed as error:
+            if error.status not in (400, 422):
+                raise
+            items = list(self._remote.items("POST", path, reverse="true"))
+        return [
             item
             for item in items
             if item["observer_id"] in self._peers and item["observed_id"] in self._peers
         ]
+
+    def _conclusions(self, conclusions: Sequence[Any], since: str) -> Iterator[Line]:
+        """Collections, cards and conclusions."""
         pairs = dict.fromkeys(
             [(peer_id, peer_id) for peer_id in self._peers]
             + [(item["observer_id"], item["observed_id"]) for item in conclusions]
@@ -432,7 +450,7 @@ class _Reader:
             "deleted_at": None,
             "times_derived": item.get("times_derived") or 1,
             "source_ids": item.get("source_ids") or None,
-            "message_uids": [],
+            "message_uids": [uid for uid in item.get("message_ids") or () if uid in self._sources],
             "internal": {name: item[name] for name in DETAILS if item.get(name)},
             "metadata": {},
             "reasoner": "imported",

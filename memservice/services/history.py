@@ -44,8 +44,8 @@ class Version(Conclusion):
 
     successor: str | None = None
     """Uid of the conclusion that superseded it; None if there is none, or no longer."""
-    messages: Sequence[str] = ()
-    """Uids of the source messages that exist; only in a history."""
+    messages: Sequence[str] | None = None
+    """Uids of the source messages that exist; None if they were not asked for."""
 
     @property
     def made_by(self) -> str:
@@ -95,8 +95,14 @@ def of_conclusion(rt: Runtime, principal: Principal, workspace_id: str, uid: str
         return History(_with_messages(tx, with_successors(tx, ordered)), complete)
 
 
-def versions(rt: Runtime, rows: Sequence[Conclusion]) -> list[Version]:
-    """These conclusions of one workspace, which the caller may read, with their successors."""
+def versions(
+    rt: Runtime, rows: Sequence[Conclusion], *, include_messages: bool = False
+) -> list[Version]:
+    """These conclusions of one workspace, which the caller may read, with their successors and,
+    with `include_messages`, their source messages."""
+    if include_messages:
+        with rt.storage.read() as tx:
+            return _with_messages(tx, with_successors(tx, rows))
     if all(row.superseded_by is None for row in rows):
         return [_version(row, None) for row in rows]
     with rt.storage.read() as tx:

@@ -96,15 +96,24 @@ def test_listed_conclusions_name_their_successor(api: Api, moved: dict[str, Any]
         "state": "live",
         "superseded_at": None,
         "superseded_by": None,
+        "message_ids": None,
     }
-    assert listed[old["id"]] == {
+    of_old = {
         **old,
         "state": "superseded",
         "superseded_at": new["created_at"],
         "superseded_by": new["id"],
     }
+    assert listed[old["id"]] == {**of_old, "message_ids": None}
     (row,) = api.ok(read(api, "query", old["created_at"]))
-    assert row == listed[old["id"]]
+    assert row == of_old
+
+
+def test_listed_conclusions_name_their_messages_on_request(api: Api, moved: dict[str, Any]) -> None:
+    path = "/conclusions/list?include=superseded&include_messages=true"
+    listed = {row["id"]: row["message_ids"] for row in api.ok(api.post(path))["items"]}
+    history = api.ok(api.get(f"/conclusions/{moved['new']['id']}/history"))["versions"]
+    assert {row["id"]: row["message_ids"] for row in history}.items() <= listed.items()
 
 
 class TestCorrection:

@@ -63,7 +63,8 @@ ADDED = [
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(source_ids|times_derived)",
     r".*/conclusions.* answer 20\d(\.items)?(\[\])?\.(kind|when|certainty|said_at)",
     # Superseded conclusions can be listed, and what was known at a time can be read.
-    re.escape(f"POST {W}/conclusions/list: query include"),
+    re.escape(f"POST {W}/conclusions/list: query include") + "(_messages)?",
+    r"POST .*/conclusions/list answer 200\.items\[\]\.message_ids",
     r"POST .*/conclusions/(list|query) answer 200(\.items)?\[\]\.(state|superseded_(at|by))",
     r".*/(conclusions/list|context): query as_of",
     r".*/(conclusions/query|representation|chat) body\.as_of",

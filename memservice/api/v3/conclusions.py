@@ -63,19 +63,20 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
     query=ConclusionsQuery,
     body=ConclusionGet,
     body_optional=True,
-    answer=page_of(schemas.ListedConclusion),
+    answer=page_of(schemas.SourcedConclusion),
 )
 def list_conclusions(call: Call, workspace_id: str) -> Page[Version]:
     """List a workspace's conclusions, newest first
 
     With `include=superseded`, also conclusions that a newer one, or a dream, has replaced. With
-    `as_of`, the conclusions that were live at that time.
+    `as_of`, the conclusions that were live at that time. With `include_messages`, each names the
+    messages that it rests on.
     """
     shown = Shown(superseded=call.query["include"] == "superseded", as_of=call.query["as_of"])
     listed = conclusions.page(
         call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), shown
     )
-    items = history.versions(call.rt, listed.items)
+    items = history.versions(call.rt, listed.items, include_messages=call.query["include_messages"])
     return Page(items, listed.total, listed.page, listed.size)
 
 

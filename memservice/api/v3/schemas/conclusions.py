@@ -96,6 +96,15 @@ class ListedConclusion(Conclusion):
     )
 
 
+class SourcedConclusion(ListedConclusion):
+    message_ids = List(
+        String(),
+        attribute="messages",
+        allow_none=True,
+        metadata={"description": "With `include_messages`: the source messages that exist"},
+    )
+
+
 class Lapse(BaseSchema):
     """A span in which a conclusion was superseded, before it was restored."""
 

@@ -89,6 +89,10 @@ class ConclusionsQuery(PageQuery, AsOf):
         validate=OneOf("superseded"),
         metadata={"description": "`superseded`: also superseded conclusions"},
     )
+    include_messages = Boolean(
+        load_default=False,
+        metadata={"description": "With `message_ids`, the source messages of each conclusion"},
+    )
 
 
 class QueueFailuresQuery(PageQuery):
