@@ -406,6 +406,7 @@ class Story:
                 self.work()
                 self.do("GET", f"…/dreams/{held}")
                 self.do("POST", "…/conclusions/list?include=superseded")
+                self.do("POST", "…/conclusions/list?include_messages=true")
                 self.do("GET", f"…/conclusions/{uids[0]}/history")
                 self.do("POST", f"…/conclusions/{uids[0]}/restore")
                 self.do("GET", f"…/conclusions/{uids[0]}/history")
