@@ -20,7 +20,6 @@ from pathlib import Path
 from memservice.compose import open_runtime
 from memservice.domain import records as r
 from memservice.domain.ids import fingerprint, new_uid
-from memservice.domain.text.analysis import analyse
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import indexing, messages
@@ -68,7 +67,7 @@ def fill(rt: Runtime, number: int) -> None:
             )
         stored = tx.messages.append(rows)
         by_key = {peer.key: peer for peer in authors.values()}
-        terms = [analyse(row.content) for row in stored]
+        terms = [indexing.message_terms(row.content) for row in stored]
         indexing.add_message_texts(rt, tx, template.workspace_key, stored, terms, by_key)
         last = stored[-1]
         tx.sessions.save(replace(session, message_count=last.seq, token_total=last.tokens_through))

@@ -54,7 +54,7 @@ class MemoryTextIndex:
     ) -> None:
         texts = self._texts(tx, kind, workspace_key)
         for row in rows:
-            texts[row.key] = _Text(row, Counter(row.terms))
+            texts[row.key] = _Text(row, Counter([*row.terms, *row.related]))
 
     def remove(
         self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]

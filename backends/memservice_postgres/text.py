@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -430,7 +430,7 @@ def _remove(driver: Driver, ids: list[int]) -> int:
 
 
 def _encoded(id: int, row: TextRow, prefix: str) -> list[Any]:
-    term_counts = Counter(term[:MAX_TERM_LENGTH] for term in row.terms)
+    term_counts = Counter(term[:MAX_TERM_LENGTH] for term in chain(row.terms, row.related))
     counts = ",".join(str(min(count, MAX_COUNTED)) for count in term_counts.values())
     terms = ",".join(_quoted(prefix + term) for term in term_counts)
     attributes = [row.session, row.author, row.observer, row.observed, row.level, row.at]

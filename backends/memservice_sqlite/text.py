@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,7 +153,9 @@ class SqliteTextIndex:
         if not unique:
             return
         _remove_rows(connection, connection.exec_driver_sql(_INDEXED, (array(unique),)).all())
-        counts = {id: Counter(map(token, row.terms)) for id, row in unique.items()}
+        counts = {
+            id: Counter(map(token, chain(row.terms, row.related))) for id, row in unique.items()
+        }
         connection.exec_driver_sql(
             _ADD_ROW,
             [

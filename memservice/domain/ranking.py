@@ -27,6 +27,10 @@ RRF_K = 20
 
 Scores = dict[int, float]
 
+Word = Mapping[str, float]
+"""The terms of one word of a query with their weights: the word itself has 1, a term of its
+relatives less. Each text gets the score of the best of them."""
+
 
 class TextHit(NamedTuple):
     """One candidate: `terms` counts each query term in it, `length` all its terms."""
@@ -57,21 +61,34 @@ def idf(documents: int, frequency: int) -> float:
     return math.log1p(max(0.0, documents - frequency + 0.5) / (max(0, frequency) + 0.5))
 
 
-def bm25(matches: TextMatches, k1: float = K1, b: float = B) -> Scores:
+def bm25(
+    matches: TextMatches, words: Sequence[Word] | None = None, k1: float = K1, b: float = B
+) -> Scores:
     """The score of each hit, by the workspace's own statistics. A term without a frequency counts
-    as if one text contained it."""
+    as if one text contained it. `words`: those of the query; without them each term is one."""
     mean = matches.mean_length if matches.mean_length > 0 else 1.0
     weights: dict[str, float] = {}
     for term, frequency in matches.frequencies.items():
         weights[term] = idf(matches.documents, frequency) * (k1 + 1)
     unknown = idf(matches.documents, 1) * (k1 + 1)
+    related = [word for word in words or () if len(word) > 1]
+    of_related = {term for word in related for term in word}
     scores: Scores = {}
     for key, terms, length in matches.hits:
         norm = k1 * (1 - b + b * length / mean)
         score = 0.0
         for term, tf in terms.items():
-            if tf > 0:
+            if tf > 0 and term not in of_related:
                 score += weights.get(term, unknown) * tf / (tf + norm)
+        for word in related:
+            score += max(
+                (
+                    weight * weights.get(term, unknown) * terms[term] / (terms[term] + norm)
+                    for term, weight in word.items()
+                    if terms.get(term, 0) > 0
+                ),
+                default=0.0,
+            )
         scores[key] = score
     return scores
 
@@ -97,6 +114,7 @@ def bm25_with_neighbours(
     matches: TextMatches,
     positions: Mapping[int, MessagePosition],
     header_terms: Mapping[int, Collection[str]] = NO_HEADER_TERMS,
+    words: Sequence[Word] | None = None,
     reach: int = WINDOW,
     share: float = NEIGHBOUR_WEIGHT,
     k1: float = K1,
@@ -113,7 +131,7 @@ def bm25_with_neighbours(
 
     `positions` has the hits and the messages around them. A message that is missing there has the
     mean length and gets nothing. `header_terms` are the terms of a hit that only name its author
-    and time: they count for the hit itself, once each, and are not shared.
+    and time: they count for the hit itself, once each, and are not shared. `words` as in `bm25`.
     """
     import numpy as np
 
@@ -172,16 +190,23 @@ def bm25_with_neighbours(
     norm = k1 * (1 - b + b * around / (mean + 2 * reach * typical))
     unknown = idf(matches.documents, 1)
     scored = np.zeros(len(row))
-    for term in terms:
+    for word in words if words is not None else [{term: 1.0} for term in terms]:
         # Column by column, not as one matrix product, which may round equal rows differently: ties
         # have to stay ties.
-        weight = (
-            idf(matches.documents, matches.frequencies[term])
-            if term in matches.frequencies
-            else unknown
-        ) * (k1 + 1)
-        column_counts = counts[:, column[term]]
-        scored += weight * (column_counts / (column_counts + norm))
+        parts = [
+            share_of_word
+            * (
+                idf(matches.documents, matches.frequencies[term])
+                if term in matches.frequencies
+                else unknown
+            )
+            * (k1 + 1)
+            * (counts[:, column[term]] / (counts[:, column[term]] + norm))
+            for term, share_of_word in word.items()
+            if term in column
+        ]
+        if parts:
+            scored += parts[0] if len(parts) == 1 else np.maximum.reduce(parts)
     of_row, matching = list(row), np.flatnonzero(counts.any(axis=1))
     return dict(
         zip([of_row[here] for here in matching.tolist()], scored[matching].tolist(), strict=True)

@@ -8,7 +8,7 @@ from memservice.pipeline.derive import card
 from memservice.pipeline.derive import handler as derive
 from memservice.pipeline.dream import handler as dream
 from memservice.pipeline.handler import Handler
-from memservice.pipeline.indexing import delete_vectors, embed, index_text, repair
+from memservice.pipeline.indexing import delete_vectors, embed, index_text, reindex, repair
 from memservice.pipeline.scopes import backfill, removal
 
 HANDLERS: dict[str, Handler] = {
@@ -21,6 +21,7 @@ HANDLERS: dict[str, Handler] = {
         dream.DreamTimer(),
         embed.Embed(),
         index_text.IndexText(),
+        reindex.Reindex(),
         delete_vectors.DeleteVectors(),
         repair.Repair(),
         backfill.ScopeBackfill(),

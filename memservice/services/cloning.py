@@ -22,7 +22,6 @@ from memservice.domain.records import (
     Session,
     Task,
 )
-from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
 from memservice.services import indexing, visibility, workspaces
 from memservice.services.auth import policy
@@ -131,7 +130,9 @@ class _Copy:
         self._original = original
         messages = original.messages
         # slow, so before the transaction
-        self._terms = [analyse(message.content) for message in messages[-INDEX_BATCH_SIZE:]]
+        self._terms = [
+            indexing.message_terms(message.content) for message in messages[-INDEX_BATCH_SIZE:]
+        ]
         uid = new_uid()
         self._session = replace(
             original.session,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from memservice.domain.records import ACTIVE, Conclusion, Document, Message, Peer, Space, Task
 from memservice.domain.text.analysis import analyse
+from memservice.domain.text.relatives import IndexTerms, index_terms
 from memservice.runtime import Runtime
 from memservice.services.peers import spoken_name
 from memservice.services.tasks import outbox
@@ -30,20 +31,32 @@ TEXT_BATCH_SIZE = 500
 """Number of messages per task that indexes their text."""
 
 
+def message_terms(content: str) -> IndexTerms:
+    """The terms by which a message is found: its words, and those near in form."""
+    return index_terms(content, beginnings=True)
+
+
+def derived_terms(content: str) -> IndexTerms:
+    """The terms by which a conclusion or a document is found. Without beginnings of words, because
+    these rows have vectors, which find what is near in form."""
+    return index_terms(content, beginnings=False)
+
+
 def index_messages(
     rt: Runtime,
     tx: Transaction,
     workspace_key: int,
     messages: Sequence[Message],
-    terms: Sequence[list[str]],
+    texts: Sequence[IndexTerms],
     authors: Mapping[int, Peer],
     like: Mapping[int, int] | None = None,
 ) -> list[Task]:
-    """Index messages; `terms` are those of their content. Returns tasks that the caller must store.
+    """Index messages; `texts` are the terms of their content (`message_terms`). Returns tasks that
+    the caller must store.
 
     `like`: key of a message → key of an indexed message with the same content.
     """
-    add_message_texts(rt, tx, workspace_key, messages, terms, authors)
+    add_message_texts(rt, tx, workspace_key, messages, texts, authors)
     return message_vectors_later(rt, tx, workspace_key, messages, like)
 
 
@@ -94,12 +107,12 @@ def add_message_texts(
     tx: Transaction,
     workspace_key: int,
     messages: Sequence[Message],
-    terms: Sequence[list[str]],
+    texts: Sequence[IndexTerms],
     authors: Mapping[int, Peer],
 ) -> None:
     """Add messages to the text index, replacing existing entries."""
     rows = []
-    for message, content_terms in zip(messages, terms, strict=True):
+    for message, text in zip(messages, texts, strict=True):
         # The speaker and the day are searchable parts of a message: "[8 May 2023] Caroline: text",
         # analysed in two parts, because the text was analysed before the transaction and the name
         # is known only in it.
@@ -110,10 +123,11 @@ def add_message_texts(
         rows.append(
             TextRow(
                 message.key,
-                [*header, *content_terms],
+                [*header, *text.terms],
                 session=message.session_key,
                 author=message.author_key,
                 at=message.created_at,
+                related=text.related,
             )
         )
     rt.storage.text.add(tx, MESSAGE, workspace_key, rows)
@@ -143,17 +157,19 @@ def add_conclusion_texts(
     rt: Runtime, tx: Transaction, workspace_key: int, conclusions: Sequence[Conclusion]
 ) -> None:
     """Add conclusions to the text index, replacing existing entries."""
+    texts = [derived_terms(conclusion.content) for conclusion in conclusions]
     rows = [
         TextRow(
             conclusion.key,
-            analyse(conclusion.content),
+            text.terms,
             session=conclusion.session_key,
             observer=conclusion.observer_key,
             observed=conclusion.observed_key,
             level=conclusion.level,
             at=conclusion.created_at,
+            related=text.related,
         )
-        for conclusion in conclusions
+        for conclusion, text in zip(conclusions, texts, strict=True)
     ]
     rt.storage.text.add(tx, CONCLUSION, workspace_key, rows)
 
@@ -233,22 +249,31 @@ def index_documents(
 ) -> list[Task]:
     """Like `index_conclusions`, for documents: the collection is in the column of the observer, its
     owner in that of the observed."""
-    rows = [
-        TextRow(
-            document.key,
-            analyse(document.content),
-            observer=document.collection_key,
-            observed=document.owner_key,
-            at=document.created_at,
-        )
-        for document in documents
-    ]
-    rt.storage.text.add(tx, DOCUMENT, workspace_key, rows)
+    add_document_texts(rt, tx, workspace_key, documents)
     space = _inline_space(rt, tx, workspace_key, DOCUMENT, vectors)
     if space is None or vectors is None:
         return embed_later(rt, DOCUMENT, workspace_key, [document.key for document in documents])
     rt.vectors.upsert(tx, space, vector_rows(documents, vectors))
     return []
+
+
+def add_document_texts(
+    rt: Runtime, tx: Transaction, workspace_key: int, documents: Sequence[Document]
+) -> None:
+    """Add documents to the text index, replacing existing entries."""
+    texts = [derived_terms(document.content) for document in documents]
+    rows = [
+        TextRow(
+            document.key,
+            text.terms,
+            observer=document.collection_key,
+            observed=document.owner_key,
+            at=document.created_at,
+            related=text.related,
+        )
+        for document, text in zip(documents, texts, strict=True)
+    ]
+    rt.storage.text.add(tx, DOCUMENT, workspace_key, rows)
 
 
 def embed_inline(rt: Runtime, texts: Sequence[str]) -> list[Vector] | None:

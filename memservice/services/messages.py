@@ -19,7 +19,7 @@ from memservice.domain.filters import (
 )
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Message, Peer, Session, Workspace
-from memservice.domain.text.analysis import analyse
+from memservice.domain.text.relatives import IndexTerms
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import (
@@ -61,7 +61,7 @@ class Prepared:
     """The message without keys, names and positions, which are known only in the transaction."""
     author: str
     configuration: Mapping[str, Any] | None
-    terms: list[str]
+    terms: IndexTerms
 
 
 def create(
@@ -188,7 +188,7 @@ def prepare(rt: Runtime, draft: Draft, argument: validation.Argument) -> Prepare
         message=replace(message, tokens=tokens.count(message.content)),
         author=draft.author,
         configuration=validation.settings_of(rt, draft.configuration, (*argument, "configuration")),
-        terms=analyse(message.content),
+        terms=indexing.message_terms(message.content),
     )
 
 

@@ -3,10 +3,14 @@ counter and the analyser that produced them.
 
 Both are recorded at the first start. A process with another counter or analyser refuses to work on
 the store until it has been recounted or reindexed.
+
+The terms of related words stand beside those of the analyser, so a store without them works: tasks
+add them while it is in use (`pipeline.indexing.reindex`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,14 +18,28 @@ from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
-from memservice.domain.records import LIVE, Conclusion, Message, Session, Workspace
-from memservice.domain.text.analysis import ANALYSER, analyse
+from memservice.domain.records import (
+    ACTIVE,
+    LIVE,
+    PENDING,
+    Conclusion,
+    Document,
+    Message,
+    Session,
+    Task,
+    Workspace,
+)
+from memservice.domain.text.analysis import ANALYSER
+from memservice.domain.text.relatives import RELATIVES
 from memservice.runtime import Runtime
 from memservice.services import indexing
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import Transaction
 
-COUNTER, TEXT = "token_counter", "text_analysis"
+log = logging.getLogger("memservice.maintenance")
+
+COUNTER, TEXT, RELATED = "token_counter", "text_analysis", "related_words"
 BATCH_SIZE = 500
 
 Progress = Callable[[int], None]
@@ -37,7 +55,8 @@ _ORIGIN = {COUNTER: "Its tokens were counted by", TEXT: "Its texts were analysed
 
 
 def initialise(rt: Runtime) -> None:
-    """Record the counter and analyser of a new store; then `check`."""
+    """Record the counter and analyser of a new store; then `check`. If the texts of a store lack
+    the terms of related words, create the tasks that add them."""
 
     def record(tx: Transaction) -> None:
         for name, value in _current().items():
@@ -46,6 +65,17 @@ def initialise(rt: Runtime) -> None:
 
     rt.storage.write(record)
     check(rt)
+    rt.storage.write(lambda tx: _relate(rt, tx))
+
+
+def _relate(rt: Runtime, tx: Transaction) -> None:
+    if tx.facts.get(RELATED) == RELATIVES:
+        return
+    tx.facts.set(RELATED, RELATIVES)
+    workspaces = tx.rows.page(Workspace, equals(state=ACTIVE))
+    tx.tasks.add([outbox.reindex(rt, workspace.key) for workspace in workspaces])
+    if workspaces:
+        log.info("tasks add related words to the text index of %d workspace(s)", len(workspaces))
 
 
 def check(rt: Runtime) -> None:
@@ -98,8 +128,8 @@ def _recount_session(tx: Transaction, key: int) -> int:
 
 
 def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
-    """Analyse every message and conclusion again and replace the text index; returns the number of
-    rows. It can be repeated after an interruption."""
+    """Analyse every message, conclusion and document again and replace the text index; returns
+    the number of rows. It can be repeated after an interruption."""
     done = 0
     with rt.storage.read() as tx:
         workspace_keys = [workspace.key for workspace in tx.rows.page(Workspace)]
@@ -108,7 +138,7 @@ def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
             lambda tx, key=workspace_key: rt.storage.text.drop(tx, key, BATCH_SIZE)  # type: ignore[misc]
         ):
             pass
-        for step in (_reindex_messages, _reindex_conclusions):
+        for step in (_reindex_messages, _reindex_conclusions, _reindex_documents):
             last = 0
             while True:
                 number, last = rt.storage.write(
@@ -118,8 +148,14 @@ def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
                     break
                 done += number
                 progress(number)
-    rt.storage.write(lambda tx: tx.facts.set(TEXT, ANALYSER))
+    rt.storage.write(_reindexed)
     return done
+
+
+def _reindexed(tx: Transaction) -> None:
+    tx.facts.set(TEXT, ANALYSER)
+    tx.facts.set(RELATED, RELATIVES)
+    tx.rows.delete(Task, equals(kind=kinds.REINDEX, state=PENDING))
 
 
 def _reindex_messages(
@@ -134,7 +170,7 @@ def _reindex_messages(
             tx,
             workspace_key,
             messages,
-            [analyse(message.content) for message in messages],
+            [indexing.message_terms(message.content) for message in messages],
             authors,
         )
     return len(messages), messages[-1].key if messages else after
@@ -150,8 +186,19 @@ def _reindex_conclusions(
     return len(conclusions), conclusions[-1].key if conclusions else after
 
 
+def _reindex_documents(
+    rt: Runtime, tx: Transaction, workspace_key: int, after: int
+) -> tuple[int, int]:
+    condition = all_of(equals(workspace_key=workspace_key), Compare("key", "gt", after))
+    documents = tx.rows.page(Document, condition, BY_KEY, limit=BATCH_SIZE)
+    if documents:
+        indexing.add_document_texts(rt, tx, workspace_key, documents)
+    return len(documents), documents[-1].key if documents else after
+
+
 def rows_to_do(rt: Runtime) -> tuple[int, int]:
     """The numbers of rows that `recount` and `reindex` process, for a progress bar."""
     with rt.storage.read() as tx:
         messages = tx.rows.count(Message)
-        return messages, messages + tx.rows.count(Conclusion, equals(state=LIVE))
+        indexed = tx.rows.count(Conclusion, equals(state=LIVE)) + tx.rows.count(Document)
+        return messages, messages + indexed

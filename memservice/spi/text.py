@@ -18,7 +18,12 @@ __all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
 @dataclass(frozen=True, slots=True)
 class TextRow:
     """One row to index: `terms` are the output of `memservice.domain.text.analysis.analyse`, in
-    order, with repetitions."""
+    order, with repetitions.
+
+    `related` are further terms by which the row can be found: stems and beginnings of its words
+    (`memservice.domain.text.relatives`). They are searched and counted like terms, but are no part
+    of the length of the row. An index that ignores them finds no relatives of words.
+    """
 
     key: int
     terms: Sequence[str]
@@ -29,6 +34,7 @@ class TextRow:
     level: str | None = None
     at: Any = None
     """The row's `created_at`."""
+    related: Sequence[str] = ()
 
 
 class TextIndex(Protocol):

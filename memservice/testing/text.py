@@ -112,6 +112,17 @@ class TextIndexContract:
         assert (dict(hits[1].terms), hits[1].length) == ({"ha": 3, "fox": 1}, 6)
         assert (dict(hits[2].terms), hits[2].length) == ({"fox": 1}, 1)
 
+    def test_related_terms_are_found_and_have_no_length(self, engine: Engine[TextIndex]) -> None:
+        related = ["·katz", "°kat", "°katze"]
+        self.add(engine, [row(1, "zwei katzen", related=related), row(2, "fox fox katz kat")])
+        text_matches = self.search(engine, ["katz", "·katz", "°kat"])
+        hits = {hit.key: (dict(hit.terms), hit.length) for hit in text_matches.hits}
+        assert hits == {1: ({"·katz": 1, "°kat": 1}, 2), 2: ({"katz": 1}, 4)}
+        assert text_matches.mean_length == pytest.approx(3.0)
+        assert dict(text_matches.frequencies) == {"katz": 1, "·katz": 1, "°kat": 1}
+        self.add(engine, [row(1, "zwei katzen")])
+        assert keys(self.search(engine, ["·katz", "°kat"])) == set()
+
     def test_a_repeated_query_term_counts_once(self, engine: Engine[TextIndex]) -> None:
         self.add(engine, [row(1, "fox fox")])
         text_matches = self.search(engine, "fox fox fox")

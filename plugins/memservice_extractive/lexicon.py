@@ -6,78 +6,11 @@ English, which keeps too many sentences rather than too few.
 
 from __future__ import annotations
 
+from memservice.domain.text.function_words import FUNCTION_WORDS, vocabulary
 
-def vocabulary(text: str) -> frozenset[str]:
-    """The words of a list, separated by spaces."""
-    return frozenset(text.split())
+__all__ = ["FIRST_PERSON", "SECOND_PERSON", "STOP", "WEAK", "vocabulary"]
 
-
-STOP: dict[str, frozenset[str]] = {
-    "en": vocabulary(
-        "a about above after again all also am an and any are aren as at be because been "
-        "before being below between both but by can "
-        "could couldn d did didn do does doesn doing don down during each either else even "
-        "ever every few for from further had hadn "
-        "has hasn have haven having he her here hers herself him himself his how i if in "
-        "into is isn it its itself just ll m may me "
-        "might mine more most must my myself need no nor not of off on once one only onto "
-        "or other our ours ourselves out over own re "
-        "s same shall she should shouldn so some such t than that the their theirs them "
-        "themselves then there these they this those "
-        "through to too under until up upon us ve very was wasn we were weren what when "
-        "where whether which while who whom whose why "
-        "will with within without won would wouldn you your yours yourself yourselves"
-    ),
-    "de": vocabulary(
-        "aber alle allem allen aller alles als also am an ander andere anderen auch auf "
-        "aus bei beim bin bis bist da dabei dadurch "
-        "dafür damit dann daran darauf darin darum das dass dein deine deinem deinen "
-        "deiner dem den denen denn der deren des dessen "
-        "dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine "
-        "einem einen einer eines er es etwas euch "
-        "euer eure für gegen gewesen hab habe haben hat hatte hatten hattest hier hin "
-        "hinter ich ihm ihn ihnen ihr ihre ihrem ihren "
-        "ihrer im in indem ins ist ja jede jedem jeden jeder jedes jene kann kannst kein "
-        "keine keinem keinen keiner können könnte man "
-        "manche mein meine meinem meinen meiner meines mich mir mit muss musste müssen "
-        "nach nicht nichts noch nun nur ob oder ohne "
-        "sehr seid sein seine seinem seinen seiner sich sie sind so solche soll sollte "
-        "sondern sonst über um und uns unser unsere "
-        "unserem unseren unserer unter viel vom von vor wann war waren warst warum was weg "
-        "weil weiter welche wenn wer werde werden "
-        "weshalb wie wieder will willst wir wird wirst wo wollen worden wurde wurden zu "
-        "zum zur zwar zwischen"
-    ),
-    "fr": vocabulary(
-        "ai as au aux avec c ce ces cet cette d dans de des du elle elles en est et eu il "
-        "ils j je l la le les leur leurs lui m ma "
-        "mais me mes moi mon n ne nos notre nous on ont ou où par pas pour qu que qui s sa "
-        "se ses si son sont suis sur t ta te tes toi "
-        "ton tu un une vos votre vous y était être avoir très plus aussi toujours jamais"
-    ),
-    "es": vocabulary(
-        "a al algo con como de del el ella ellas ellos en entre era es esa ese eso esta "
-        "este esto está están estoy fue ha han hay he "
-        "la las le les lo los me mi mis muy más no nos nosotros nuestra nuestro o para "
-        "pero por porque que se sea ser si sin sobre son "
-        "soy su sus también te tiene tengo tu tus un una uno unos y ya yo dónde cuándo cuál cuáles "
-        "quién quiénes qué cómo cuántos cuántas"
-    ),
-    "pt": vocabulary(
-        "a à ao aos as às com como da das de dela dele deles do dos e é ela elas ele eles em "
-        "entre era essa esse esta este está estou eu foi há isso já lhe mais mas me meu meus "
-        "minha minhas muito na nas não nem no nos nós nossa nosso o onde os ou para pela pelo "
-        "por porque qual quais quando quantos que quem se sem ser seu seus sobre sou sua suas "
-        "também tem tenho um uma umas uns você vocês"
-    ),
-    "it": vocabulary(
-        "a ad agli ai al alla alle anche c che chi ci come con cosa cui d da dai dal dalla dei "
-        "del della delle di dove e è ed era gli ha hai ho i il in io l la le lei li lo loro lui "
-        "ma me mi mia mie miei mio molto ne nei nel nella noi non nostra nostro o per perché più "
-        "qual quale quali quando quanti quello questa questo qui s se sei si sono su sua sue suo "
-        "suoi sul sulla ti tra tu tua tuo un una uno voi"
-    ),
-}
+STOP = FUNCTION_WORDS
 
 WEAK: dict[str, frozenset[str]] = {
     "en": vocabulary(

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HIRAGANA_LETTERS
+from memservice.domain.text.stems import stem
 from memservice_extractive import topics
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.lexicon import STOP
-from memservice_extractive.stems import stem
 from memservice_extractive.worth import is_question, judge
 
 ENOUGH = 0.6

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memservice.domain.records import Task
-from memservice.domain.text.analysis import analyse
 from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
@@ -29,7 +28,7 @@ class IndexText(Handler):
             )
         if not messages:
             return nothing(skipped="the messages no longer exist")
-        terms = {key: analyse(message.content) for key, message in messages.items()}
+        terms = {key: indexing.message_terms(message.content) for key, message in messages.items()}
 
         def store(tx: Transaction) -> Outcome:
             # Messages may have been erased since they were read.

@@ -12,7 +12,6 @@ from memservice.domain import tokens
 from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint
 from memservice.domain.records import LIVE, Card, Conclusion, Message, Summary
-from memservice.domain.text.analysis import analyse
 from memservice.domain.text.mentions import Mentions
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, indexing
@@ -119,7 +118,7 @@ def _index_messages(
     authors = tx.peers.by_keys(sorted({row.author_key for row in rows}))
     keys = [row.key for row in rows]
     indexing.remove_from_storage(rt, tx, indexing.MESSAGE, workspace_key, keys)
-    terms = [analyse(row.content) for row in rows]
+    terms = [indexing.message_terms(row.content) for row in rows]
     indexing.add_message_texts(rt, tx, workspace_key, rows, terms, authors)
     if rt.vectors_transactional:
         tx.tasks.add(indexing.message_vectors_later(rt, tx, workspace_key, rows))

@@ -19,6 +19,7 @@ from memservice.services.retrieval.superseded_candidates import (
     NO_CANDIDATES,
     SupersededCandidates,
 )
+from memservice.services.retrieval.text_matches import TextSearch
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
@@ -135,16 +136,10 @@ class ConclusionRanking:
         """Ranked by text and vectors; only the rows `ids`, if they are set."""
         pool = depth * CANDIDATES_PER_HIT
         index_filter = self.bounds.narrowed
-        matches = self.rt.storage.text.search(
-            self.tx,
-            CONCLUSION,
-            self.bounds.workspace,
-            self.query.terms,
-            pool,
-            index_filter,
-            ids,
-        )
-        scores = ranking.bm25(self.superseded.with_hits(matches))
+        text = TextSearch(
+            self.rt, self.tx, CONCLUSION, self.bounds.workspace, self.query.words
+        ).exact(pool, index_filter, ids)
+        scores = ranking.bm25(self.superseded.with_hits(text.matches), text.words)
         lists = [ranking.ranked(scores, depth)]
         exhausted = len(scores) <= depth
         similarities: dict[int, float] = {}

@@ -21,6 +21,7 @@ from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
 from memservice.services.retrieval import vector_query
 from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.text_matches import TextSearch
 from memservice.services.retrieval.trace import Boosts, Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.repositories import Position
@@ -107,11 +108,10 @@ class MessageRanking:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
-        matches = self.rt.storage.text.search(
-            self.tx, MESSAGE, self.bounds.workspace, self.query.terms, pool, index_filter
-        )
-        best = frozenset(ranking.ranked(ranking.bm25(matches), depth * NEIGHBOUR_HITS))
-        exhausted = len(matches.hits) < pool and len(best) == len(matches.hits)
+        candidates = self._text_search().near(pool, index_filter)
+        matches = candidates.matches
+        best = frozenset(ranking.ranked(candidates.bm25(), depth * NEIGHBOUR_HITS))
+        exhausted = candidates.is_complete and len(best) == len(matches.hits)
         positions = self._around(sorted(best))
         readable = best.intersection(positions)
         matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in readable])
@@ -119,6 +119,7 @@ class MessageRanking:
             matches,
             positions,
             _header_terms(self.query, best, positions),
+            candidates.words,
             share=search.neighbour_weight,
         )
         by_text = self._boost(scores, positions)
@@ -133,7 +134,8 @@ class MessageRanking:
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
             boosts = self._all_boosts(positions)
-            self.trace.note(ranking.bm25(matches), scores, hits, lists, boosts)
+            own = replace(candidates, matches=matches).bm25()
+            self.trace.note(own, scores, hits, lists, boosts)
         return ranking.fuse(lists, search.fusion_k), exhausted
 
     def _rank_among(self, messages: Sequence[Message]) -> list[Message]:
@@ -141,19 +143,12 @@ class MessageRanking:
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
         positions = self._around(sorted(by_key))
-        matches = self.rt.storage.text.search(
-            self.tx,
-            MESSAGE,
-            self.bounds.workspace,
-            self.query.terms,
-            len(positions),
-            EVERYTHING,
-            sorted(positions),
-        )
+        candidates = self._text_search().near(len(positions), EVERYTHING, sorted(positions))
+        matches = candidates.matches
         header_terms = _header_terms(self.query, [hit.key for hit in matches.hits], positions)
         search = self.rt.settings.search
         scores = ranking.bm25_with_neighbours(
-            matches, positions, header_terms, share=search.neighbour_weight
+            matches, positions, header_terms, candidates.words, share=search.neighbour_weight
         )
         own_scores = {key: score for key, score in scores.items() if key in by_key}
         lists = [self._boost(own_scores, positions)]
@@ -163,8 +158,11 @@ class MessageRanking:
             lists.append(self._boost(hits, positions))
         if self.trace is not None:
             boosts = self._all_boosts(positions)
-            self.trace.note(ranking.bm25(matches), own_scores, hits, lists, boosts)
+            self.trace.note(candidates.bm25(), own_scores, hits, lists, boosts)
         return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
+
+    def _text_search(self) -> TextSearch:
+        return TextSearch(self.rt, self.tx, MESSAGE, self.bounds.workspace, self.query.words)
 
     def _nearest(
         self, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None

@@ -9,6 +9,7 @@ from memservice.domain.records import Peer
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.dates import NamedDate, dates_named
 from memservice.domain.text.names import candidate_name_tokens, without_names
+from memservice.domain.text.relatives import QueryWord, query_words
 from memservice.domain.values import strip_nul
 from memservice.services.peers import spoken_name
 from memservice.spi.storage import Transaction
@@ -23,6 +24,9 @@ class Query:
 
     text: str
     terms: tuple[str, ...]
+    """Those of all words."""
+    words: Sequence[QueryWord]
+    """The words that carry information, and their relatives."""
     named: Peer | None
     """The one peer that the query names."""
     dates: Sequence[NamedDate]
@@ -36,8 +40,11 @@ class Query:
 def analyse_query(tx: Transaction, workspace_key: int, query: str) -> Query:
     text: str = strip_nul(query)
     terms = tuple(dict.fromkeys(analyse(text)))[:MAX_TERMS]
+    words = query_words(text)[:MAX_TERMS]
     namesakes = tx.peers.named(workspace_key, candidate_name_tokens(text))
     peers = {peer.key: peer for several in namesakes.values() for peer in several}
     named = next(iter(peers.values())) if len(peers) == 1 else None
     names = {peer.key: frozenset(analyse(spoken_name(peer))) for peer in peers.values()}
-    return Query(text, terms, named, dates_named(text), names, without_names(text, namesakes))
+    return Query(
+        text, terms, words, named, dates_named(text), names, without_names(text, namesakes)
+    )

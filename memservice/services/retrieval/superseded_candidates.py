@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from memservice.domain.filters import all_of, equals
 from memservice.domain.ranking import TextHit, TextMatches
 from memservice.domain.records import SUPERSEDED, Conclusion, Space
-from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
 from memservice.services.auth.bounds import Bounds
+from memservice.services.indexing import derived_terms
 from memservice.services.retrieval.query import Query
 from memservice.spi.capabilities import Capability
 from memservice.spi.repositories.base import NEWEST
@@ -74,13 +74,13 @@ def candidates(
 
 
 def _hits(rows: Sequence[Conclusion], query: Query) -> list[TextHit]:
-    query_terms = frozenset(query.terms)
+    query_terms = frozenset(term for word in query.words for term in (word.term, *word.stems))
     hits: list[TextHit] = []
     for row in rows:
-        terms = analyse(row.content)
-        counts = Counter(term for term in terms if term in query_terms)
+        text = derived_terms(row.content)
+        counts = Counter(term for term in (*text.terms, *text.related) if term in query_terms)
         if counts:
-            hits.append(TextHit(row.key, counts, len(terms)))
+            hits.append(TextHit(row.key, counts, len(text.terms)))
     return hits
 
 

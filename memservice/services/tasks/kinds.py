@@ -16,7 +16,7 @@ REPRESENTATION, SUMMARY, DREAM = "representation", "summary", "dream"
 DREAM_TIMER = "dream_timer"
 CARD = "card"
 EMBED, DELETE_VECTORS, REPAIR = "embed", "forget", "mend"
-INDEX = "index"
+INDEX, REINDEX = "index", "reindex"
 SCOPE_BACKFILL, SCOPE_REMOVAL = "scope_backfill", "scope_removal"
 WEBHOOK = "webhook"
 REPACK = "repack"
@@ -150,6 +150,8 @@ _DECLARED = (
         queue=INGEST_QUEUE,
         references=lambda payload: {"keys": r.Message},
     ),
+    # A unit of its own, so that new messages do not wait until all old ones are indexed again.
+    TaskKind(REINDEX, lambda task: (task.workspace_key,)),
     TaskKind(
         DELETE_VECTORS,
         _of_space,

@@ -35,6 +35,7 @@ from memservice.services.tasks.kinds import (
     EMBED,
     ERASE,
     INDEX,
+    REINDEX,
     REPACK,
     REPAIR,
     REPRESENTATION,
@@ -181,6 +182,11 @@ def embed(
 def index(rt: Runtime, workspace_key: int, keys: Sequence[int]) -> Task:
     """Add messages to the text index, if they are too many for the write that stores them."""
     return _task(rt, INDEX, workspace_key=workspace_key, payload={"keys": list(keys)})
+
+
+def reindex(rt: Runtime, workspace_key: int) -> Task:
+    """Index all texts of a workspace again, while it is in use."""
+    return _task(rt, REINDEX, workspace_key=workspace_key, payload={})
 
 
 def delete_vectors(rt: Runtime, kind: str, workspace_key: int, keys: Sequence[int]) -> Task:

@@ -14,7 +14,7 @@ from memservice.domain import records as r
 from memservice.domain.errors import Conflict, InvalidInput
 from memservice.domain.filters import equals
 from memservice.domain.ids import derived_uid
-from memservice.domain.text.analysis import analyse
+from memservice.domain.text.relatives import IndexTerms
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services import indexing, webhooks
@@ -255,7 +255,7 @@ class _Loader:
     def _store_rows(self, record_format: RecordFormat, lines: Sequence[Line]) -> None:
         # The analysis takes longest, so it comes before the transaction.
         terms = (
-            {line["uid"]: analyse(line["content"]) for line in lines}
+            {line["uid"]: indexing.message_terms(line["content"]) for line in lines}
             if record_format.record is r.Message
             else {}
         )
@@ -420,7 +420,7 @@ class _Loader:
         tx: Transaction,
         record_format: RecordFormat,
         stored: Sequence[Any],
-        terms: Mapping[str, list[str]],
+        terms: Mapping[str, IndexTerms],
     ) -> None:
         """Update the data derived from new rows: counters, and the text index."""
         if record_format.record is r.Message and stored:

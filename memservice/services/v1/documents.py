@@ -13,7 +13,7 @@ from memservice.domain.filters import Condition, all_of, equals, parse_containme
 from memservice.domain.filters.ast import Not
 from memservice.domain.ids import new_uid
 from memservice.domain.records import Conclusion, Document, NamedCollection, Peer, Workspace
-from memservice.domain.text.analysis import analyse
+from memservice.domain.text.relatives import query_words
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import indexing, validation
@@ -25,6 +25,7 @@ from memservice.services.retrieval import query_embedding
 from memservice.services.retrieval.query import MAX_TERMS
 from memservice.services.retrieval.query_embedding import Remote
 from memservice.services.retrieval.search import Search, active_embedders
+from memservice.services.retrieval.text_matches import TextSearch
 from memservice.services.retrieval.vector_query import query as nearest
 from memservice.services.v1 import collections, derived_documents, resolve
 from memservice.services.v1.resolve import Path
@@ -277,8 +278,6 @@ def _ranked_keys(
     )
     if hits is not None:
         return [hit.key for hit in hits]
-    terms = tuple(dict.fromkeys(analyse(text)))[:MAX_TERMS]
-    matches = rt.storage.text.search(
-        tx, DOCUMENT, collection.workspace_key, terms, depth, index_filter
-    )
-    return ranking.ranked(ranking.bm25(matches), depth)
+    words = query_words(text)[:MAX_TERMS]
+    search = TextSearch(rt, tx, DOCUMENT, collection.workspace_key, words)
+    return ranking.ranked(search.exact(depth, index_filter).bm25(), depth)

@@ -49,6 +49,7 @@ def test_urgent_work_has_separate_queues() -> None:
         "scope_backfill": "maintenance",
         "scope_removal": "maintenance",
         "erase": "maintenance",
+        "reindex": "maintenance",
         "repack": "maintenance",
     }
 

@@ -53,7 +53,12 @@ def test_work_that_calls_a_model_never_shares_a_lane_with_other_work() -> None:
 
 
 def test_only_what_belongs_to_the_workspace_and_stays_valid_is_exported() -> None:
-    assert set(KINDS) - set(tasks.MOVABLE) == {kinds.ERASE, kinds.REPAIR, kinds.REPACK}
+    assert set(KINDS) - set(tasks.MOVABLE) == {
+        kinds.ERASE,
+        kinds.REINDEX,
+        kinds.REPAIR,
+        kinds.REPACK,
+    }
 
 
 def test_a_unit_of_an_unknown_kind_is_maintenance() -> None:

@@ -71,7 +71,11 @@ class ToyText:
         )
         rows = [_read(body) for (body,) in bodies]
         held = {
-            row.key: {term: number for term, number in Counter(row.terms).items() if term in terms}
+            row.key: {
+                term: number
+                for term, number in Counter([*row.terms, *row.related]).items()
+                if term in terms
+            }
             for row in rows
         }
         frequencies = {term: sum(term in counts for counts in held.values()) for term in terms}
@@ -105,7 +109,12 @@ def _connection(tx: Transaction | None, kind: str) -> sqlite3.Connection:
 def _written(row: TextRow) -> str:
     values: dict[str, Any] = asdict(row)
     return json.dumps(
-        values | {"terms": list(row.terms), "at": row.at.isoformat() if row.at else None}
+        values
+        | {
+            "terms": list(row.terms),
+            "related": list(row.related),
+            "at": row.at.isoformat() if row.at else None,
+        }
     )
 
 

@@ -24,16 +24,20 @@ _MODULES = {
 
 
 @cache
-def _stemmer_class(language: str) -> Callable[[], Callable[[str], str]]:
-    # Imported at first use: each stemmer is a large module.
+def stemmer_of(language: str) -> Callable[[], Callable[[str], str]]:
+    """A factory of stemmers of a language: a stemmer has state, so each call needs its own.
+
+    Imported at first use, because each stemmer is a large module. The package's own choice would
+    be a compiled stemmer where one is installed, whose stems may differ between releases: an index
+    needs the same stems in every process.
+    """
     name = _MODULES[language]
     module = import_module(f"snowballstemmer.{name}_stemmer")
     stemmer_class = getattr(module, f"{name.capitalize()}Stemmer")
     return lambda: stemmer_class().stemWord
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=65_536)
 def stem(word: str, language: str) -> str:
-    """The stem of a lower-case word, folded; the folded word for a language without a stemmer. A
-    stemmer has state, so each call makes its own."""
-    return fold(_stemmer_class(language)()(word)) if language in _MODULES else fold(word)
+    """The stem of a lower-case word, folded; the folded word for a language without a stemmer."""
+    return fold(stemmer_of(language)()(word)) if language in _MODULES else fold(word)

@@ -1,0 +1,96 @@
+"""Texts that match the words of a query, or words that are related to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memservice.domain import ranking
+from memservice.domain.ranking import TextHit, TextMatches, Word
+from memservice.domain.text.relatives import STEM_WEIGHT, QueryWord
+from memservice.runtime import Runtime
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.storage import Transaction
+
+MAX_NEAR = 50
+"""Candidates that only have words of the same beginning. As many as of exact matches would make a
+search of long messages a third more expensive."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCandidates:
+    """Matching texts, and the terms of each word of the query by which they match."""
+
+    matches: TextMatches
+    words: Sequence[Word]
+    is_complete: bool
+    """Whether no other text matches."""
+
+    def bm25(self) -> ranking.Scores:
+        return ranking.bm25(self.matches, self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearch:
+    """The words of a query, searched in the index of one kind of rows."""
+
+    rt: Runtime
+    tx: Transaction
+    kind: str
+    workspace_key: int
+    words: Sequence[QueryWord]
+
+    def exact(
+        self, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+    ) -> TextCandidates:
+        """Texts with any of the words, in the form that was asked for or in another."""
+        terms = list(dict.fromkeys(term for word in self.words for term in _forms(word)))
+        matches = self._search(terms, k, index_filter, ids)
+        forms = [_forms(word) for word in self.words]
+        return TextCandidates(matches, forms, len(matches.hits) < k)
+
+    def near(
+        self, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+    ) -> TextCandidates:
+        """Like `exact`. Of a word that no text of the workspace has in any form, texts with words
+        of the same beginning match too; of each word, if nothing else matches."""
+        exact = self.exact(k, index_filter, ids)
+        frequencies = exact.matches.frequencies
+        missing = [
+            word
+            for word in self.words
+            if word.beginnings
+            and not (exact.matches.hits and any(map(frequencies.get, _forms(word))))
+        ]
+        if not missing:
+            return exact
+        terms = list(dict.fromkeys(term for word in missing for term, _ in word.beginnings))
+        near = self._search(terms, min(k, MAX_NEAR), index_filter, ids)
+        forms = [
+            _forms(word) | dict(word.beginnings) if word in missing else _forms(word)
+            for word in self.words
+        ]
+        is_complete = exact.is_complete and len(near.hits) < min(k, MAX_NEAR)
+        return TextCandidates(_merged(exact.matches, near), forms, is_complete)
+
+    def _search(
+        self, terms: Sequence[str], k: int, index_filter: IndexFilter, ids: Sequence[int] | None
+    ) -> TextMatches:
+        return self.rt.storage.text.search(
+            self.tx, self.kind, self.workspace_key, terms, k, index_filter, ids
+        )
+
+
+def _forms(word: QueryWord) -> dict[str, float]:
+    return {word.term: 1.0} | dict.fromkeys(word.stems, STEM_WEIGHT)
+
+
+def _merged(exact: TextMatches, near: TextMatches) -> TextMatches:
+    """The candidates of two searches of the same rows for different terms."""
+    hits = {hit.key: hit for hit in exact.hits}
+    for hit in near.hits:
+        exact_terms = hits[hit.key].terms if hit.key in hits else {}
+        terms = {**exact_terms, **hit.terms}
+        hits[hit.key] = TextHit(hit.key, terms, hit.length)
+    frequencies = {**exact.frequencies, **near.frequencies}
+    return TextMatches(exact.documents, exact.mean_length, frequencies, list(hits.values()))
