@@ -28,6 +28,8 @@ NARROWER = {"employer": frozenset({"commute"})}
 """Topics whose cues others have too: a statement with one of those is not about the topic."""
 _OTHER_SUBJECT = 0.4
 """Subtracted from the score of a statement about a relative, for a question about its speaker."""
+_OTHER_PERSON = 0.5
+"""The same for a statement about a person whom the question does not name: it is no answer."""
 _UNREAL = 0.5
 _OTHER_AUTHOR = 0.1
 
@@ -35,6 +37,13 @@ _WORD = re.compile(r"[^\W_]+")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
 _RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
 """Successive characters of one kind, in Chinese and Japanese."""
+_NAMED_SUBJECT = re.compile(
+    r"([A-Z][a-z]+)(?: [A-Z][a-z]+)?(?:'s| is| was| has| had| lives| lived| works| worked| moved"
+    r"| likes| loves| hates| eats| drinks| owns| plays| speaks| studies| prefers)\b"
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|my|me|mine|we|our|us|My|We|Our)\b")
+_OF_ITSELF = re.compile(r"(?:I|I'm|I've|My)\b")
+_SECOND_PERSON = re.compile(r"\byou(?:r|rs|'re|'ve)?\b", re.I)
 REPLY_MARK = " – "
 """Between a question and its reply, in one statement."""
 _FIRST_WORDS = 3
@@ -58,6 +67,7 @@ class Question:
         """`names` are those of its subject; they are no words of the question."""
         self.language = detect(text)
         folded_names = [fold(name) for name in names if name]
+        self._names = {word for name in folded_names for word in _WORD.findall(name)}
         self.content = _content_asked(text, self.language, folded_names)
         person = topics.cues(self.language).person
         folded = fold(text)
@@ -117,11 +127,33 @@ class Question:
             return 0.0
         shared_words = question_content.words & _stems(sentence, self.language)
         score = (TOPIC_WEIGHT * len(shared_topics) + len(shared_words)) / weight
-        if not relatives and _is_about_other(sentence, language):
+        of_another = (
+            not is_own and _OF_ITSELF.match(sentence) and not _SECOND_PERSON.search(sentence)
+        )
+        if of_another or self._is_about_another_name(sentence, language):
+            score -= _OTHER_PERSON
+        elif not relatives and _is_about_other(sentence, language):
             score -= _OTHER_SUBJECT
         if is_unreal(sentence, language):
             score -= _UNREAL
         return max(0.0, score - (0 if is_own else _OTHER_AUTHOR))
+
+    def _is_about_another_name(self, sentence: str, language: str) -> bool:
+        """Whether a person whom neither the subject's names nor the question contain is the subject
+        of a sentence. Only English sentences of the form "Tom is …", "Tom lives …": a noun that
+        other sentences begin with ("Birthday is …") has a topic."""
+        match = _NAMED_SUBJECT.match(sentence) if language == "en" else None
+        if match is None or _FIRST_PERSON.search(sentence):
+            return False
+        name = fold(match[1])
+        if name in self._names or name in _folded_stop(language) or _topics_told(name, language):
+            return False
+        return stem(name, language) not in self.content.words
+
+
+def _is_of_its_author(sentence: str) -> bool:
+    """Whether an English sentence is about its author alone."""
+    return bool(_OF_ITSELF.match(sentence)) and not _SECOND_PERSON.search(sentence)
 
 
 def is_unreal(sentence: str, language: str) -> bool:

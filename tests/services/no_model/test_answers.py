@@ -176,3 +176,31 @@ def test_conversations_of_others_are_answered_as_often_as_before(
     assert counts["false nothing"] == 0
     assert counts["answered"] >= answered, counts
     assert counts["not answered"] >= not_answered, counts
+
+
+def test_a_statement_about_another_person_answers_no_question_about_the_speaker(
+    tmp_path: Path,
+) -> None:
+    """It is kept as what ben said, and answers questions that name the other person."""
+    loaded = load_settings(
+        environ={"DB_CONNECTION_URI": "memory://", "REASONER": "extractive"}, cwd=tmp_path
+    )
+    runtime = open_runtime(loaded, "command", plugins=load_plugins(loaded), clock=lambda: ASKED_AT)
+    runtime.storage.migrate()
+    told = ("Anna lives in Rome.", "I live in Oslo.", "Tom is allergic to nuts.")
+    for text in told:
+        messages.create(runtime, PRINCIPAL, WORKSPACE, "talk", [Draft(text, "ben")])
+    messages.create(runtime, PRINCIPAL, WORKSPACE, "talk", [Draft("Hello everybody!", "anna")])
+    Worker(runtime).run_until_idle(30)
+
+    def asked(peer: str, question: str) -> tuple[bool, str]:
+        content = ask_peer(runtime, PRINCIPAL, WORKSPACE, peer, ChatOptions(question)).content()
+        introduction, first, *_ = (content or "").split("\n- ")
+        return introduces_answers(introduction, "en"), first.rpartition(": ")[2]
+
+    assert asked("ben", "Where does Ben live?") == (True, "I live in Oslo.")
+    assert asked("ben", "Where does Anna live?") == (True, "Anna lives in Rome.")
+    assert asked("ben", "What is Tom allergic to?") == (True, "Tom is allergic to nuts.")
+    assert asked("ben", "What is Ben allergic to?")[0] is False
+    assert asked("anna", "Where does Anna live?") == (True, "Anna lives in Rome.")
+    runtime.close()
