@@ -33,8 +33,8 @@ def serve(tmp_path: Path, gates: Gates) -> Iterator[Serve]:
     def start(*options: str, **settings: str) -> Service:
         folder = tmp_path / "served"
         folder.mkdir(exist_ok=True)
-        given = {"PYTHONPATH": python_path(site), FOLDER: str(gates.folder), **settings}
-        service = Service(folder, *FEW, *options, **given)
+        environment = {"PYTHONPATH": python_path(site), FOLDER: str(gates.folder), **settings}
+        service = Service(folder, *FEW, *options, **environment)
         started.append(service)
         return service
 

@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 def ends(program: ModuleType, storage: str, *arguments: object) -> Any:
     """What this program found; it runs apart, because it forks."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    given = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
     if storage == "postgres":
-        given[VARIABLE] = server().render_as_string(hide_password=False)
+        environment[VARIABLE] = server().render_as_string(hide_password=False)
     done = subprocess.run(
         [sys.executable, str(program.__file__), *map(str, arguments)],
-        env=given,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=280,
@@ -38,8 +38,8 @@ def ends(program: ModuleType, storage: str, *arguments: object) -> Any:
 
 @pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
 def test_a_worker_killed_at_any_commit_leaves_the_same_rows(tmp_path: Path, storage: str) -> None:
-    found = ends(boundaries, storage, tmp_path, "working", storage)
-    whole = found["whole"]
+    outcomes = ends(boundaries, storage, tmp_path, "working", storage)
+    whole = outcomes["whole"]
     # Two speakers, the first of them and `bob` observing: nothing here is empty, or the comparison
     # would tell nothing.
     assert len(whole["conclusions"]) == 4 * len(boundaries.FACTS)
@@ -48,18 +48,18 @@ def test_a_worker_killed_at_any_commit_leaves_the_same_rows(tmp_path: Path, stor
     assert (whole["unfinished"], whole["leases"]) == (0, 0)
     # The claim, the work and the release of two units of statements and one of summaries, at least,
     # each before and after.
-    assert len(found["reached"]) >= 2 * 9
-    assert found["differing"] == {}
+    assert len(outcomes["reached"]) >= 2 * 9
+    assert outcomes["differing"] == {}
 
 
 @pytest.mark.parametrize("storage", [pytest.param("sqlite", marks=pytest.mark.heavy), "postgres"])
 def test_a_server_killed_at_any_commit_loses_nothing_acknowledged(
     tmp_path: Path, storage: str
 ) -> None:
-    found = ends(boundaries, storage, tmp_path, "writing", storage)
-    assert found["reached"] == ["kill:before:1", "kill:before:2", "kill:after:1", "kill:after:2"]
-    assert found["differing"] == {}
-    assert [seq for _, seq, _, _ in found["whole"]["messages"]] == list(
+    outcomes = ends(boundaries, storage, tmp_path, "writing", storage)
+    assert outcomes["reached"] == ["kill:before:1", "kill:before:2", "kill:after:1", "kill:after:2"]
+    assert outcomes["differing"] == {}
+    assert [seq for _, seq, _, _ in outcomes["whole"]["messages"]] == list(
         range(1, 2 * len(boundaries.FACTS) + 1)
     )
 
@@ -68,8 +68,8 @@ def test_a_server_killed_at_any_commit_loses_nothing_acknowledged(
 def test_an_erasure_killed_in_the_middle_is_finished_by_the_next_process(
     tmp_path: Path, storage: str
 ) -> None:
-    found = ends(erasing, storage, tmp_path, storage, 4, 13)
-    whole = found.pop("")
+    outcomes = ends(erasing, storage, tmp_path, storage, 4, 13)
+    whole = outcomes.pop("")
     assert whole["left"] == []
     assert whole["erasures"] == [["ada", "done"]]
     assert [content for *_, content, _ in whole["messages"]] == [
@@ -77,5 +77,5 @@ def test_an_erasure_killed_in_the_middle_is_finished_by_the_next_process(
     ]
     assert whole["conclusions"]
     assert {observer for observer, *_ in whole["conclusions"]} == {"bot"}
-    assert len(found) == 4
-    assert {point: result for point, result in found.items() if result != whole} == {}
+    assert len(outcomes) == 4
+    assert {point: result for point, result in outcomes.items() if result != whole} == {}

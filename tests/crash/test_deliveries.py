@@ -75,7 +75,7 @@ def test_several_workers_deliver_each_event_once_and_in_order(
     for _ in range(12):
         service.get("/webhooks/test")
     service.drained()
-    wanted = [
+    expected = [
         uid
         for (uid,) in service.rows(
             "SELECT json_extract(payload, '$.event_uid') FROM tasks WHERE kind = 'webhook' "
@@ -89,7 +89,7 @@ def test_several_workers_deliver_each_event_once_and_in_order(
     assert overlaps == []
     for path, ids in arrived.items():
         assert len(ids) == 12, path
-        assert ids == [uid for uid in wanted if uid in ids], path
+        assert ids == [uid for uid in expected if uid in ids], path
     for worker in workers:
         send(worker.pid, signal.SIGTERM)
         assert worker.wait(20) == 0

@@ -18,8 +18,8 @@ def storage(*points: str, log: Path | None = None) -> FailpointStorage:
     return FailpointStorage(MemoryStorage(), [Failpoint.read(point) for point in points], log)
 
 
-def fact(made: FailpointStorage, name: str) -> str | None:
-    with made.read() as tx:
+def fact(opened_storage: FailpointStorage, name: str) -> str | None:
+    with opened_storage.read() as tx:
         return tx.facts.get(name)
 
 
@@ -57,20 +57,24 @@ def test_points_apply_to_the_named_processes() -> None:
 
 @pytest.mark.parametrize("point", ["begin", "before"])
 def test_a_refused_write_stores_nothing_and_other_writes_succeed(point: str) -> None:
-    made = storage(f"refuse:{point}:2")
-    made.write(lambda tx: tx.facts.set("first", "1"))
+    failing_storage = storage(f"refuse:{point}:2")
+    failing_storage.write(lambda tx: tx.facts.set("first", "1"))
     with pytest.raises(Unavailable, match="fail-point refuse"):
-        made.write(lambda tx: tx.facts.set("second", "2"))
-    made.write(lambda tx: tx.facts.set("third", "3"))
-    assert [fact(made, name) for name in ("first", "second", "third")] == ["1", None, "3"]
-    assert made.writes == 3
+        failing_storage.write(lambda tx: tx.facts.set("second", "2"))
+    failing_storage.write(lambda tx: tx.facts.set("third", "3"))
+    assert [fact(failing_storage, name) for name in ("first", "second", "third")] == [
+        "1",
+        None,
+        "3",
+    ]
+    assert failing_storage.writes == 3
 
 
 def test_a_point_in_the_log_is_skipped(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    made = storage("refuse:before:1", log=log)
+    failing_storage = storage("refuse:before:1", log=log)
     with pytest.raises(Unavailable):
-        made.write(lambda tx: tx.facts.set("first", "1"))
+        failing_storage.write(lambda tx: tx.facts.set("first", "1"))
     again = storage("refuse:before:1", log=log)
     again.write(lambda tx: tx.facts.set("first", "1"))
     assert fact(again, "first") == "1"
@@ -89,11 +93,11 @@ for number in (1, 2, 3):
 
 
 @pytest.mark.parametrize(
-    ("point", "said", "stored"),
+    ("point", "output", "stored"),
     [("kill:before:2", "1\n", ["1"]), ("kill:after:2", "1\n", ["1", "2"])],
 )
 def test_a_process_with_the_plugin_ends_at_its_point(
-    tmp_path: Path, point: str, said: str, stored: list[str]
+    tmp_path: Path, point: str, output: str, stored: list[str]
 ) -> None:
     site = announce(tmp_path / "site", failpoints="memservice.testing.failpoints")
     uri = f"sqlite:///{tmp_path}/m.db"
@@ -105,12 +109,12 @@ def test_a_process_with_the_plugin_ends_at_its_point(
     }
     logged = {**environ, LOG: str(log)}
     first = preloaded.run_python(WRITES, folder=tmp_path, settings=logged)
-    assert (first.returncode, first.stdout) == (-signal.SIGKILL, said), first.stderr
+    assert (first.returncode, first.stdout) == (-signal.SIGKILL, output), first.stderr
     look = (
         "from memservice.compose import open_runtime\nwith open_runtime().storage.read() as view:\n"
     )
     look += " print([name for name in '123' if view.facts.get(name)])"
-    held = preloaded.run_python(look, folder=tmp_path, settings=environ)
-    assert held.stdout.strip() == str(stored)
+    process = preloaded.run_python(look, folder=tmp_path, settings=environ)
+    assert process.stdout.strip() == str(stored)
     again = preloaded.run_python(WRITES, folder=tmp_path, settings=logged)
     assert (again.returncode, again.stdout) == (0, "1\n2\n3\n"), again.stderr

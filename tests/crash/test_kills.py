@@ -75,7 +75,7 @@ def opened(uri: str, folder: Path) -> Runtime:
 def found_in(rt: Runtime) -> tuple[Held, Covered]:
     """Conclusions, and the position that each summary covers, without ids and times."""
     with rt.storage.read() as tx:
-        held = [
+        conclusions = [
             (c.observer, c.observed, str(c.session), c.content, c.times_derived)
             for c in tx.rows.page(Conclusion)
         ]
@@ -84,7 +84,7 @@ def found_in(rt: Runtime) -> tuple[Held, Covered]:
             summary: tx.messages.by_keys([summary.message_key])[summary.message_key].seq
             for summary in tx.rows.page(Summary)
         }
-    return sorted(held), sorted(
+    return sorted(conclusions), sorted(
         (sessions[summary.session_key], summary.kind, seq) for summary, seq in last.items()
     )
 
@@ -92,16 +92,16 @@ def found_in(rt: Runtime) -> tuple[Held, Covered]:
 def without_ends(stored: dict[str, list[Message]], folder: Path) -> tuple[Held, Covered]:
     """What a run makes of the same messages in which no process ends."""
     rt = opened("memory://", folder)
-    for session, said in stored.items():
-        for start in range(0, len(said), 50):
+    for session, texts in stored.items():
+        for start in range(0, len(texts), 50):
             drafts = [
-                Draft(message.content, message.author) for message in said[start : start + 50]
+                Draft(message.content, message.author) for message in texts[start : start + 50]
             ]
             messages.create(rt, Principal(admin=True), "w", session, drafts)
     Worker(rt).run_until_idle(60)
-    found = found_in(rt)
+    rows = found_in(rt)
     rt.close()
-    return found
+    return rows
 
 
 def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None = None) -> None:
@@ -128,14 +128,14 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
             for session in sessions
         }
     for session in sessions:
-        said = stored[session.slug]
-        assert [message.seq for message in said] == list(range(1, session.message_count + 1)), (
+        texts = stored[session.slug]
+        assert [message.seq for message in texts] == list(range(1, session.message_count + 1)), (
             "positions are dense"
         )
         totals = [
-            sum(message.tokens for message in said[: index + 1]) for index in range(len(said))
+            sum(message.tokens for message in texts[: index + 1]) for index in range(len(texts))
         ]
-        assert [message.tokens_through for message in said] == totals
+        assert [message.tokens_through for message in texts] == totals
         assert session.token_total == totals[-1]
     for writer in writers:
         own = [
@@ -151,11 +151,11 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
         assert len(own) == len(set(own)), "what was not acknowledged is there at most once"
         assert not (writer.keys and writer.given_up)
         assert len(own) >= LEAST
-    held, covered = found_in(rt)
+    conclusions, covered = found_in(rt)
     rt.close()
     expected, covering = without_ends(stored, folder)
     assert len(expected) > 200
-    assert held == expected
+    assert conclusions == expected
     assert covered == covering
     failed = service.rows(
         "SELECT kind, last_error FROM tasks WHERE state = 'failed' OR attempts > 0"

@@ -84,11 +84,11 @@ def run(command: str, copy: Path) -> None:
             *words[1:],
         ]
     path = [str(copy / folder) for folder in (".", "backends", "config", "plugins", "tests")]
-    given = {name: value for name, value in os.environ.items() if name != DO_NOT_COMPILE}
+    environment = {name: value for name, value in os.environ.items() if name != DO_NOT_COMPILE}
     done = subprocess.run(
         words,
         cwd=copy,
-        env={**given, "PYTHONPATH": os.pathsep.join(path), "PATH": _path()},
+        env={**environment, "PYTHONPATH": os.pathsep.join(path), "PATH": _path()},
         capture_output=True,
         text=True,
         timeout=200,

@@ -35,14 +35,14 @@ def anchors(page: Path) -> set[str]:
 
 def broken(page: Path) -> list[str]:
     """Links of a page to files or headings that do not exist."""
-    found = []
+    links = []
     text = _CODE.sub("", page.read_text(encoding="utf-8"))
     for link in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", text):
         name, _, fragment = link.partition("#")
         target = (page.parent / name).resolve() if name else page
         if not target.exists() or (fragment and fragment not in anchors(target)):
-            found.append(link)
-    return found
+            links.append(link)
+    return links
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])

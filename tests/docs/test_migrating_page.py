@@ -54,8 +54,8 @@ def operations(generation: str) -> frozenset[str]:
     paths = document(generation)["paths"]
     return frozenset(
         f"{method.upper()} {path}"
-        for path, found in paths.items()
-        for method in found.keys() - {"parameters"}
+        for path, by_method in paths.items()
+        for method in by_method.keys() - {"parameters"}
         if path.startswith(f"/{generation}/")
     )
 
@@ -151,10 +151,10 @@ def test_renamed_fields_are_listed(page: Path) -> None:
 
 
 def test_the_settings_exist(page: Path) -> None:
-    known = {row.name for row in Settings().rows(everything=True)}
-    said = set(re.findall(r"\b(?:API|AUTH)_[A-Z0-9_]+\b", page.read_text(encoding="utf-8")))
-    assert said - known == set()
-    assert {name for name in known if name.startswith("API_V")} - said == {"API_V3_ENABLED"}
+    names = {row.name for row in Settings().rows(everything=True)}
+    mentions = set(re.findall(r"\b(?:API|AUTH)_[A-Z0-9_]+\b", page.read_text(encoding="utf-8")))
+    assert mentions - names == set()
+    assert {name for name in names if name.startswith("API_V")} - mentions == {"API_V3_ENABLED"}
 
 
 def test_the_listed_claims_are_supported(page: Path) -> None:

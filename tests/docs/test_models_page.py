@@ -71,13 +71,13 @@ def test_settings_and_bounds_equal_those_of_the_code() -> None:
     from memservice_minilm.embedder import MAX_TOKENS
 
     text = PAGE.read_text(encoding="utf-8")
-    known = tree(Settings).by_variable
+    variables = tree(Settings).by_variable
     for name in set(re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text)) - OF_OTHERS:
-        assert name in known or families.of_variable(name), name
+        assert name in variables or families.of_variable(name), name
     assert f"at most {SECONDS:g} seconds" in text
     assert f"at most {MAX_ANSWER // 2**20} MiB" in text
     assert f"first {MAX_TOKENS} tokens" in text
     assert (
-        f"`SEARCH_EMBED_TIMEOUT_SECONDS` ({known['SEARCH_EMBED_TIMEOUT_SECONDS'].default:g})"
+        f"`SEARCH_EMBED_TIMEOUT_SECONDS` ({variables['SEARCH_EMBED_TIMEOUT_SECONDS'].default:g})"
         in text
     )

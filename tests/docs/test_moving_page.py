@@ -28,8 +28,8 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
         block.text for block in blocks(root / "docs" / "moving.md", "sh")
     )
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
-        said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
-        assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
+        body = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
+        assert http.post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
         done = preloaded.run_script(script, tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         copied = http.post("/v3/workspaces/w-2/sessions/s/messages/list", json={}).json()
@@ -44,12 +44,12 @@ def test_every_documented_option_exists(root: Path) -> None:
         copy_command,
         import_from_command,
     ]
-    known = {
+    names = {
         option
         for command in commands
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
     named = set(re.findall(r"--[a-z][a-z-]*", text))
-    assert named - known == set()
-    assert known - named == {"-w", "url", "file"}
+    assert named - names == set()
+    assert names - named == {"-w", "url", "file"}

@@ -49,18 +49,18 @@ def test_every_setting_is_used_or_marked_as_unused() -> None:
 
 
 def test_settings_in_prose_exist_with_the_stated_value(root: Path) -> None:
-    known = tree(Settings).by_variable
+    variables = tree(Settings).by_variable
     for name in ("README.md", "docs/operations.md", "docs/plugins.md", "docs/storage.md"):
         for variable in re.findall(
             r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", (root / name).read_text(encoding="utf-8")
         ):
             if variable not in SWITCHES:
-                assert variable in known, f"{name}: {variable}"
+                assert variable in variables, f"{name}: {variable}"
     text = (root / "docs" / "operations.md").read_text(encoding="utf-8")
-    told = re.findall(r"`([A-Z0-9_]+)` \((\d+)\)", text)
-    assert len(told) >= 4
-    for variable, value in told:
-        assert float(known[variable].default) == float(value), variable
+    defaults = re.findall(r"`([A-Z0-9_]+)` \((\d+)\)", text)
+    assert len(defaults) >= 4
+    for variable, value in defaults:
+        assert float(variables[variable].default) == float(value), variable
 
 
 @pytest.mark.e2e
@@ -70,8 +70,8 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
         block.text for block in blocks(root / "docs" / "operations.md", "sh")
     )
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
-        said = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
-        assert http.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
+        body = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
+        assert http.post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
         done = preloaded.run_script(script, tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "the agent on my laptop" in done.stdout

@@ -109,9 +109,9 @@ def test_the_common_settings_have_their_defaults(readme: Path) -> None:
     shown = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \| ((?:`[^`]+`(?:, )?)+) \|", rest, re.M)
     assert len(shown) >= 6
     for names, values in shown:
-        found = re.findall(r"`([^`]+)`", names)
-        given = re.findall(r"`([^`]+)`", values)
-        if found == ["CORS_ORIGINS"]:
-            assert list(Settings().app.cors_origins) == given
+        name_list = re.findall(r"`([^`]+)`", names)
+        value_list = re.findall(r"`([^`]+)`", values)
+        if name_list == ["CORS_ORIGINS"]:
+            assert list(Settings().app.cors_origins) == value_list
         else:
-            assert [rows[name] for name in found] == given
+            assert [rows[name] for name in name_list] == value_list

@@ -77,12 +77,12 @@ def test_the_pages_load_nothing_from_other_servers(site: Path) -> None:
         r'"(?:https?:)?//[^"]*"'
         r'|<link\b(?![^>]*rel="(?:canonical|author|license)")[^>]*href="(?:https?:)?//[^"]*"'
     )
-    found = {
+    addresses = {
         (page.name, match)
         for page in pages(site)
         for match in loading.findall(page.read_text(encoding="utf-8"))
     }
-    assert found == set()
+    assert addresses == set()
     for sheet in site.rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         assert re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", text) == [], sheet.name
@@ -97,8 +97,8 @@ def test_the_test_of_loading_finds_what_loads(site: Path, tmp_path: Path) -> Non
 
 def index_of(site: Path) -> dict[str, object]:
     text = (site / "searchindex.js").read_text(encoding="utf-8")
-    found: dict[str, object] = json.loads(text.removeprefix("Search.setIndex(").rstrip(");\n"))
-    return found
+    index: dict[str, object] = json.loads(text.removeprefix("Search.setIndex(").rstrip(");\n"))
+    return index
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_the_search_index_finds_a_term(site: Path, term: str, page: str) -> None
     names, terms = index["docnames"], index["terms"]
     assert isinstance(names, list)
     assert isinstance(terms, dict)
-    found = terms[snowballstemmer.stemmer("english").stemWord(term)]
-    numbers = found if isinstance(found, list) else [found]
+    postings = terms[snowballstemmer.stemmer("english").stemWord(term)]
+    numbers = postings if isinstance(postings, list) else [postings]
     assert page in {names[number] for number in numbers}
 
 
@@ -125,14 +125,14 @@ def test_every_operation_of_the_api_is_described(site: Path) -> None:
     for generation in ("v1", "v2", "v3"):
         paths = client.get(f"/{generation}/openapi.json").get_json()["paths"]
         page = (site / "generated" / "api" / f"{generation}.html").read_text(encoding="utf-8")
-        told = set(re.findall(r"^(?:<pre><span></span>)?([A-Z]+ /\S*)$", _text(page), re.M))
+        operations = set(re.findall(r"^(?:<pre><span></span>)?([A-Z]+ /\S*)$", _text(page), re.M))
         expected = {
             f"{method.upper()} {path}"
             for path, methods in paths.items()
             for method in methods
             if method != "parameters"
         }
-        assert expected <= told, generation
+        assert expected <= operations, generation
 
 
 def test_every_hook_and_interface_is_described(site: Path) -> None:
@@ -183,15 +183,15 @@ def test_a_reader_finds_a_page_without_other_servers(site: Path) -> None:
     """In a browser, from the search field to the page; nothing is asked of another server."""
     with served(site) as url, chromium.launched() as browser:
         page = browser.new_page()
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
         page.goto(f"{url}/index.html")
         page.locator("input[name=q]").first.fill("tortoise")
         page.keyboard.press("Enter")
         page.locator("#search-results a", has_text="Start").first.click(timeout=30_000)
         page.wait_for_url("**/start.html*")
         assert page.locator("h1").inner_text().startswith("Start")
-        assert [address for address in asked if not address.startswith(url)] == []
+        assert [address for address in requests if not address.startswith(url)] == []
 
 
 def _text(html: str) -> str:

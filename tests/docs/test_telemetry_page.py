@@ -23,33 +23,37 @@ def page(root: Path) -> Path:
 def rows(page: Path, head: str) -> list[list[str]]:
     lines = page.read_text(encoding="utf-8").splitlines()
     first = lines.index(next(line for line in lines if line.startswith(f"| {head} |"))) + 2
-    found = []
+    cells = []
     for line in lines[first:]:
         if not line.startswith("|"):
             break
-        found.append([cell.strip() for cell in line.strip("|").split("|")])
-    return found
+        cells.append([cell.strip() for cell in line.strip("|").split("|")])
+    return cells
 
 
 def test_every_event_is_listed(page: Path) -> None:
-    told = {row[0].strip("`"): row[1].startswith("H:") for row in rows(page, "type")}
-    assert told == {kind.TYPE: kind.HIGH_VOLUME for kind in events.TYPES}
+    high_volume = {row[0].strip("`"): row[1].startswith("H:") for row in rows(page, "type")}
+    assert high_volume == {kind.TYPE: kind.HIGH_VOLUME for kind in events.TYPES}
 
 
 def test_every_metric_is_listed_with_its_labels(page: Path) -> None:
-    told = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in rows(page, "metric")}
-    assert told == {line.split()[0]: set(line.split()[2:]) for line in LISTED.strip().splitlines()}
+    metrics = {
+        row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in rows(page, "metric")
+    }
+    assert metrics == {
+        line.split()[0]: set(line.split()[2:]) for line in LISTED.strip().splitlines()
+    }
 
 
 def test_settings_exist_with_the_stated_value(page: Path) -> None:
-    known = tree(Settings).by_variable
+    variables = tree(Settings).by_variable
     text = page.read_text(encoding="utf-8")
     for variable in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text):
-        assert variable in known or variable == "PROMETHEUS_MULTIPROC_DIR", variable
-    told = re.findall(r"`([A-Z_]+)` \((\d+)\)", text)
-    assert len(told) >= 3
-    for variable, value in told:
-        assert float(known[variable].default) == float(value), variable
+        assert variable in variables or variable == "PROMETHEUS_MULTIPROC_DIR", variable
+    defaults = re.findall(r"`([A-Z_]+)` \((\d+)\)", text)
+    assert len(defaults) >= 3
+    for variable, value in defaults:
+        assert float(variables[variable].default) == float(value), variable
 
 
 @pytest.mark.e2e

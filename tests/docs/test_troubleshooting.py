@@ -28,9 +28,9 @@ def code(root: Path) -> str:
 
 def test_the_messages_exist(root: Path) -> None:
     page = (root / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
-    found = quoted(page)
-    assert len(found) >= 10
-    assert [part for part in found if part not in code(root)] == []
+    messages = quoted(page)
+    assert len(messages) >= 10
+    assert [part for part in messages if part not in code(root)] == []
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def test_a_tutorial_prints_what_it_says(
     assert done.returncode == 0, done.stderr
     rest = done.stdout
     for line in shown.text.splitlines():
-        before, found, rest = rest.partition(line)
-        assert found, f"{line!r} is not printed, or not in this order, in {done.stdout!r}"
+        before, separator, rest = rest.partition(line)
+        assert separator, f"{line!r} is not printed, or not in this order, in {done.stdout!r}"
         assert "novel" not in before, "Alice was not there"
 
 

@@ -85,9 +85,9 @@ def test_the_example_has_the_form_of_events(page: Path) -> None:
 def test_kinds_and_defaults_equal_those_of_the_code(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert dict(re.findall(r"^\| `(\w+)` \| `([\w.]+)`", text, re.M)) == dict(WIRE_TYPES)
-    known = tree(Settings).by_variable
+    variables = tree(Settings).by_variable
     for name in re.findall(r"`([A-Z]+_[A-Z_]+)(?:=[^`]*)?`", text):
-        assert name in known or families.of_variable(name), name
+        assert name in variables or families.of_variable(name), name
     numbers = {
         name: float(number)
         for number, name in re.findall(r"(\d+) [a-z ]+\(`([A-Z_]+)`\)", " ".join(text.split()))
@@ -99,5 +99,5 @@ def test_kinds_and_defaults_equal_those_of_the_code(page: Path) -> None:
         "WEBHOOK_PAUSE_AFTER",
     }
     for name, number in numbers.items():
-        assert float(known[name].default) == number, name
+        assert float(variables[name].default) == number, name
     assert (webhook_delivery.GROWTH, webhook_delivery.MAX_PAUSE_SECONDS) == (3, 4 * 3600)

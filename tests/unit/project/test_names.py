@@ -157,6 +157,8 @@ PLAIN_PACKAGES = (
     "memservice",
     "backends",
     "plugins",
+    "tests/crash",
+    "tests/docs",
     "tests/support/api",
     "tests/support/broken",
     "tests/support/browser",
