@@ -44,6 +44,7 @@ def test_any_history(steps: Sequence[Step], seed: int) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", range(100, 130, 5))
 @pytest.mark.parametrize("index", ["", *INDEXES])
 @pytest.mark.parametrize("storage", ["memory", "sqlite", "postgres"])
