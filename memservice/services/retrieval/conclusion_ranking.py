@@ -137,7 +137,7 @@ class ConclusionRanking:
         pool = depth * CANDIDATES_PER_HIT
         index_filter = self.bounds.narrowed
         text = TextSearch(
-            self.rt, self.tx, CONCLUSION, self.bounds.workspace, self.query.words
+            self.rt, self.tx, CONCLUSION, self.bounds.workspace, self.query.all_words
         ).exact(pool, index_filter, ids)
         scores = ranking.bm25(self.superseded.with_hits(text.matches), text.words)
         lists = [ranking.ranked(scores, depth)]

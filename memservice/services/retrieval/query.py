@@ -36,6 +36,12 @@ class Query:
     """The query without the names of the workspace's peers: a short message that mentions a name is
     usually by the other speaker."""
 
+    @property
+    def all_words(self) -> list[QueryWord]:
+        """With the stop words, which find something in a statement that shares no other word."""
+        spoken = {word.term for word in self.words}
+        return [*self.words, *(QueryWord(term) for term in self.terms if term not in spoken)]
+
 
 def analyse_query(tx: Transaction, workspace_key: int, query: str) -> Query:
     text: str = strip_nul(query)

@@ -74,7 +74,7 @@ def candidates(
 
 
 def _hits(rows: Sequence[Conclusion], query: Query) -> list[TextHit]:
-    query_terms = frozenset(term for word in query.words for term in (word.term, *word.stems))
+    query_terms = frozenset(term for word in query.all_words for term in (word.term, *word.stems))
     hits: list[TextHit] = []
     for row in rows:
         text = derived_terms(row.content)
