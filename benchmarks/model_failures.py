@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ UNCLEAN = (
     "missing messages",
 )
 """Behaviours of `memservice.testing.badmodel`: ways to write JSON that is not clean."""
+MAX_SLOWNESS = 1.0
+"""How many times longer than required a scenario may take. Tests, which run on busy machines, set
+it; it stays below what a call that blocks others would cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,12 @@ def at(model: BadModel) -> str:
 
 
 def slow_call(quick: bool) -> Row:
-    seconds = 4.0 if quick else 15.0
+    seconds = 15.0
+    measured = threading.Event()
 
     def answer(request: ModelRequest) -> Say:
         if "A slow one." in request.text:
-            time.sleep(seconds)
+            measured.wait(seconds)
         return good_answer(request)
 
     with bad_model("ok", answer) as model, installation(at(model)) as store:
@@ -89,11 +94,12 @@ def slow_call(quick: bool) -> Row:
             erased = seconds_until(
                 lambda: {task.state for task in store.tasks(kinds.ERASE)} == {"done"}
             )
+            measured.set()
     return Row(
         f"one call takes {seconds:g} s",
         "another session's message and a deletion: at most 2 s each",
         f"message {derived:.2f} s, deletion {erased:.2f} s",
-        max(derived, erased) <= 2,
+        max(derived, erased) <= 2 * MAX_SLOWNESS,
     )
 
 
@@ -299,7 +305,7 @@ def unreachable(quick: bool) -> Row:
         "or 502 and 503 with the cause",
         f"{'extractive' if is_extractive else chat.status} with notice after {chat.seconds:.2f} s; "
         f"{', '.join(map(str, codes))}",
-        is_extractive and chat.seconds <= deadline + 0.5 and codes == [502, 503],
+        is_extractive and chat.seconds <= (deadline + 0.5) * MAX_SLOWNESS and codes == [502, 503],
     )
 
 

@@ -211,14 +211,16 @@ def test_termination_signals_are_left_to_the_parent(reasoner: Apart) -> None:
 def test_a_request_in_progress_at_the_end_gets_a_short_time(
     reasoner: Apart, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "LAST_SECONDS", 0.5)
-    timer = threading.Timer(0.5, stop.set)
+    ask(reasoner, "anything")  # its process is there
+    monkeypatch.setattr(apart, "LAST_SECONDS", PATIENCE)
+    timer = threading.Timer(0.3, stop.set)
     timer.start()
     assert ask(reasoner, "sleep 0.7") == ["sleep 0.7"]
     timer.join(PATIENCE)
     with pytest.raises(Stopped):
         ask(reasoner, "anything more")
     stop.clear()
+    monkeypatch.setattr(apart, "LAST_SECONDS", 0.5)
     again = threading.Timer(0.5, stop.set)
     again.start()
     with pytest.raises(Stopped):
