@@ -50,7 +50,8 @@ def restore(state: State, force: bool, file: Path) -> None:
 
     The backup is verified before anything changes. A store that exists is replaced with --force
     only; stop its servers and workers first. What was erased after the backup is back: the receipts
-    of these erasures are saved in the working directory, so that you can repeat them.
+    of these erasures are saved in the working directory. Repeat them with `memservice erasures
+    repeat`.
     """
     data_directory.create(state.settings.data_directory)
     with _receipts_saved(state, Path(f"{file.name}.erasures"), replaces=force):
@@ -81,7 +82,7 @@ def _receipts_saved(state: State, file: Path, *, replaces: bool) -> Iterator[Non
     _save(missing, file)
     click.echo(
         f"WARNING: {len(missing)} erasures of the replaced store are not in the backup, so what "
-        f"they erased is back. Repeat them: their receipts are in {file}",
+        f"they erased is back. Repeat them with: memservice erasures repeat {file}",
         err=True,
     )
 

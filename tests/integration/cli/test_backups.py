@@ -173,6 +173,17 @@ def test_erasures_after_the_backup_are_reported(
     assert "1 erasures of the replaced store are not in the backup" in done.stderr
     (receipt,) = (tmp_path / "saved.db.erasures").read_text(encoding="utf-8").splitlines()
     assert json.loads(receipt)["target_id"] == "bob"
+    assert "memservice erasures repeat saved.db.erasures" in done.stderr
+    repeated = memservice("erasures", "repeat", "saved.db.erasures")
+    assert repeated.returncode == 0, repeated.stderr
+    assert repeated.stdout.splitlines() == [
+        "erasing peer bob of w",
+        "1 of 1 erasures repeated",
+    ]
+    shown = memservice("show", "peer", "-w", "w", "bob")
+    assert "has no peer bob" in shown.stderr
+    # Restored again, the store does not have the receipt of the repetition.
+    assert memservice("restore", "--force", "saved.db").returncode == 0
     (tmp_path / "saved.db.erasures").unlink()
     # Now the store and the backup have the same receipts.
     assert "erasures" not in memservice("restore", "--force", "saved.db").stderr

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,10 +14,14 @@ from click.testing import CliRunner, Result
 from memservice.cli import cli
 from memservice.cli.operator import OPERATOR
 from memservice.compose import open_runtime
-from memservice.domain.errors import Conflict, NotFound
+from memservice.domain.errors import Conflict, NotFound, Unauthorised
 from memservice.plugins import load_plugins
+from memservice.runtime import Runtime
 from memservice.services import deletion, messages
+from memservice.services.auth.principal import Principal
+from memservice.services.erasure import receipts, repeating
 from memservice.services.messages import Draft
+from memservice.services.paging import Paging
 from memservice.settings import load_settings
 from memservice.worker.polling import Worker
 
@@ -91,3 +97,120 @@ def test_receipts_are_exported_as_lines(run: Run) -> None:
     assert [line["kind"] for line in lines] == ["workspace", "session"]
     (line,) = run("export", "-w", "old").output.splitlines()
     assert json.loads(line) == lines[0]
+
+
+def test_erasures_are_repeated_in_an_older_state_of_the_store(run: Run, tmp_path: Path) -> None:
+    """`run` has erased a session and a workspace, each of which exists again, as in a backup."""
+    file = tmp_path / "receipts.jsonl"
+    file.write_text(run("export").output, encoding="utf-8")
+    nothing = run("repeat", str(file)).output.splitlines()
+    assert nothing == [
+        "0 of 2 erasures repeated",
+        "2 erased nothing: what they name is not in this store",
+    ]
+    with _store(tmp_path) as rt:
+        for workspace in ("kept", "old"):
+            messages.create(
+                rt, OPERATOR, workspace, "talk", [Draft("The secret is Oslo.", "alice")]
+            )
+    _date(file, "2000-01-01T00:00:00Z")
+    assert run("repeat", str(file)).output.splitlines() == [
+        "0 of 2 erasures repeated",
+        "2 left out: what has the id now was created after the erasure",
+    ]
+    _date(file, "2100-01-01T00:00:00Z")
+    assert run("repeat", "--dry-run", str(file)).output.splitlines() == [
+        "would erase session talk of kept",
+        "would erase workspace old",
+        "2 of 2 erasures repeated (dry run)",
+    ]
+    assert len(run("list").output.splitlines()) == 3
+    assert run("repeat", str(file)).output.splitlines() == [
+        "erasing session talk of kept",
+        "erasing workspace old",
+        "2 of 2 erasures repeated",
+    ]
+    with _store(tmp_path) as rt:
+        Worker(rt).run_until_idle(30)
+    assert b"Oslo" not in (tmp_path / "memservice.db").read_bytes()
+    assert [row.split()[1] for row in run("list").output.splitlines()[1:]] == ["done"] * 4
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("not JSON", "Expecting value"),
+        ("[]", "it is not a JSON object"),
+        ('{"kind": "table"}', "kind 'table' is unknown; known kinds: message, peer, session"),
+        ('{"kind": "peer", "workspace_id": "w"}', "target_id is missing"),
+        (
+            '{"kind": "peer", "workspace_id": "w", "target_id": "p", "created_at": "soon"}',
+            "soon",
+        ),
+        (
+            '{"kind": "peer", "workspace_id": "w", "target_id": "p", "options": {"mentions": "x"}}',
+            "options.mentions is 'x'; known: keep, redact",
+        ),
+    ],
+)
+def test_a_damaged_file_repeats_nothing(run: Run, tmp_path: Path, line: str, reason: str) -> None:
+    file = tmp_path / "receipts.jsonl"
+    good = json.loads(run("export").output.splitlines()[0]) | {"created_at": "2100-01-01"}
+    with _store(tmp_path) as rt:
+        messages.create(rt, OPERATOR, "old", "talk", [Draft("The secret is Oslo.", "alice")])
+    file.write_text(f"{json.dumps(good)}\n{line}\n", encoding="utf-8")
+    answer = run("repeat", str(file))
+    assert answer.exit_code == 1
+    assert f"line 2 of {file} is no receipt of an erasure" in answer.output
+    assert reason in answer.output
+    assert len(run("list").output.splitlines()) == 3
+
+
+def test_messages_and_peers_are_erased_again_and_retention_is_not(tmp_path: Path) -> None:
+    with _store(tmp_path) as rt:
+        rt.storage.migrate()
+        (message,) = messages.create(rt, OPERATOR, "w", "s", [Draft("I like Oslo.", "alice")])
+        common = {"workspace_id": "w", "created_at": "2100-01-01T00:00:00Z"}
+        erasures: list[dict[str, Any]] = [
+            {"kind": "message", "session_id": "s", "target_id": message.uid},
+            {"kind": "messages", "target_id": "s"},
+            {"kind": "peer", "target_id": "alice", "options": {"mentions": "redact"}},
+            {"kind": "peer", "target_id": "bob"},
+        ]
+        outcomes = [
+            repeating.repeat(rt, OPERATOR, repeating.parse(common | erasure))
+            for erasure in erasures
+        ]
+        listed = receipts.page_of_store(rt, OPERATOR, Paging()).items
+    assert outcomes == ["repeated", "by retention", "repeated", "absent"]
+    assert [(receipt.kind, dict(receipt.options)) for receipt in listed] == [
+        ("peer", {"mentions": "redact"}),
+        ("message", {}),
+    ]
+
+
+def test_only_administrators_repeat_erasures(tmp_path: Path) -> None:
+    erasure = repeating.parse(
+        {"kind": "peer", "workspace_id": "w", "target_id": "p", "created_at": "2100-01-01"}
+    )
+    with _store(tmp_path) as rt:
+        rt.storage.migrate()
+        with pytest.raises(Unauthorised):
+            repeating.repeat(rt, Principal(workspace_id="w"), erasure)
+
+
+def _date(file: Path, created_at: str) -> None:
+    """Give all receipts in a file this time."""
+    lines = [
+        json.loads(line) | {"created_at": created_at} for line in file.read_text().splitlines()
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+@contextmanager
+def _store(folder: Path) -> Iterator[Runtime]:
+    environ = {"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
+    settings = load_settings(environ=environ, cwd=folder)
+    rt = open_runtime(settings, plugins=load_plugins(settings))
+    yield rt
+    rt.close()
