@@ -43,8 +43,8 @@ def parse(receipt: Mapping[str, Any]) -> EarlierErasure:
     """An exported receipt (`receipts.as_json`). Raises ValueError."""
     kind = _text(receipt, "kind")
     if kind not in (*_KINDS, *_RETENTION_KINDS):
-        known = ", ".join((*_KINDS, *_RETENTION_KINDS))
-        raise ValueError(f"kind {kind!r} is unknown; known kinds: {known}")
+        kinds = ", ".join((*_KINDS, *_RETENTION_KINDS))
+        raise ValueError(f"kind {kind!r} is unknown; known kinds: {kinds}")
     options = receipt.get("options")
     choice = options.get("mentions", mentions.KEEP) if isinstance(options, dict) else mentions.KEEP
     if choice not in mentions.CHOICES:

@@ -92,12 +92,14 @@ def test_units_cannot_run_a_program_in_a_home(
     assert (warning in done.stderr) is (home != "/opt/x")
 
 
-def test_the_wheel_for_a_container_is_of_this_installation(
-    memservice: Run, tmp_path: Path, root: Path
-) -> None:
-    """It is installed from the tree here, so no package index is asked."""
+def test_the_wheel_for_a_container_is_of_this_installation(memservice: Run, tmp_path: Path) -> None:
+    """It is installed from the tree or its wheel here, so no package index is asked."""
     after = written(memservice, "docker", tmp_path / "containers")
-    assert f"-m pip wheel --no-deps {shlex.quote(str(root))}\n" in after
+    (command,) = [line for line in after.splitlines() if " wheel " in line]
+    *_, source = shlex.split(command)
+    assert command.endswith(f"-m pip wheel --no-deps {shlex.quote(source)}")
+    assert (Path(source) / "setup.cfg").is_file() or Path(source).suffix == ".whl"
+    assert Path(source).exists()
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

@@ -559,7 +559,7 @@ def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
     outages.pipeline.work()
     (check,) = [check for check in doctor.look(rt) if check.name == "models"]
     assert check.state == doctor.OK
-    assert not any("models" in line for line in banner(rt, with_worker=True))
+    assert not any(line.startswith("models ") for line in banner(rt, with_worker=True))
 
 
 def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) -> None:

@@ -3,6 +3,8 @@ use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from memservice.domain.filters import equals
@@ -45,8 +47,12 @@ def without_relatives(pipeline: Pipeline) -> int:
     pipeline.work()
 
     def change(tx: Transaction) -> None:
-        for kind, record in ((indexing.MESSAGE, Message), (indexing.CONCLUSION, Conclusion)):
-            rows = tx.rows.page(record, equals(workspace_key=said.workspace_key))
+        condition = equals(workspace_key=said.workspace_key)
+        rows: Sequence[Message | Conclusion]
+        for kind, rows in (
+            (indexing.MESSAGE, tx.rows.page(Message, condition)),
+            (indexing.CONCLUSION, tx.rows.page(Conclusion, condition)),
+        ):
             assert rows
             old = [TextRow(row.key, indexing.message_terms(row.content).terms) for row in rows]
             rt.storage.text.add(tx, kind, said.workspace_key, old)
