@@ -108,7 +108,8 @@ class MessageRanking:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
-        candidates = self._text_search().near(pool, index_filter)
+        readable_keys = None if self.bounds.is_whole else self._readable_keys
+        candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
         matches = candidates.matches
         best = frozenset(ranking.ranked(candidates.bm25(), depth * NEIGHBOUR_HITS))
         exhausted = candidates.is_complete and len(best) == len(matches.hits)
@@ -143,7 +144,12 @@ class MessageRanking:
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
         positions = self._around(sorted(by_key))
-        candidates = self._text_search().near(len(positions), EVERYTHING, sorted(positions))
+        candidates = self._text_search().near(
+            len(positions),
+            EVERYTHING,
+            sorted(positions),
+            readable=None if self.bounds.is_whole else self._readable_keys,
+        )
         matches = candidates.matches
         header_terms = _header_terms(self.query, [hit.key for hit in matches.hits], positions)
         search = self.rt.settings.search
@@ -172,6 +178,13 @@ class MessageRanking:
             return {}
         hits = vector_query.query(self.rt, self.tx, self.space, self.vector, k, index_filter, ids)
         return {hit.key: hit.score for hit in hits or []}
+
+    def _readable_keys(self, keys: Sequence[int]) -> set[int]:
+        positions, session_keys = self._positions(keys), self.bounds.sessions
+        if session_keys is None:
+            return set(positions)
+        allowed = frozenset(session_keys)
+        return {key for key, position in positions.items() if position.session_key in allowed}
 
     def _positions(self, keys: Sequence[int]) -> dict[int, Position]:
         return self._readable(self.tx.messages.positions(keys, times=bool(self.query.dates)))

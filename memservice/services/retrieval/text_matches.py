@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from memservice.domain import ranking
@@ -11,6 +11,9 @@ from memservice.domain.text.relatives import STEM_WEIGHT, QueryWord
 from memservice.runtime import Runtime
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
+
+Readable = Callable[[Sequence[int]], Collection[int]]
+"""Which of these rows the caller may read."""
 
 MAX_NEAR = 50
 """Candidates that only have words of the same beginning. As many as of exact matches would make a
@@ -50,17 +53,32 @@ class TextSearch:
         return TextCandidates(matches, forms, len(matches.hits) < k)
 
     def near(
-        self, k: int, index_filter: IndexFilter, ids: Sequence[int] | None = None
+        self,
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
+        *,
+        readable: Readable | None = None,
     ) -> TextCandidates:
         """Like `exact`. Of a word that no text of the workspace has in any form, texts with words
-        of the same beginning match too; of each word, if nothing else matches."""
+        of the same beginning match too; of each word, if nothing else matches.
+
+        `readable`: required if the caller may not read all texts. Then a word that no readable
+        candidate has is such a word, so that the results do not tell which words the others have.
+        """
         exact = self.exact(k, index_filter, ids)
-        frequencies = exact.matches.frequencies
+        if not any(word.beginnings for word in self.words):
+            return exact
+        hits = exact.matches.hits
+        present = {term for term, number in exact.matches.frequencies.items() if number}
+        if readable is not None:
+            keys = readable([hit.key for hit in hits])
+            hits = [hit for hit in hits if hit.key in keys]
+            present = {term for hit in hits for term in hit.terms}
         missing = [
             word
             for word in self.words
-            if word.beginnings
-            and not (exact.matches.hits and any(map(frequencies.get, _forms(word))))
+            if word.beginnings and not (hits and not present.isdisjoint(_forms(word)))
         ]
         if not missing:
             return exact
