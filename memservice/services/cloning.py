@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -52,6 +54,7 @@ class Original:
     session: Session
     members: Sequence[Member]
     messages: Sequence[Message]
+    """In order, with dense positions; the marks of members count them."""
     newest_erasure: int
     """Key of the workspace's newest receipt."""
     erased_peers: tuple[int, ...]
@@ -65,7 +68,8 @@ def clone(
     messages of an active one; with `upto` (the uid of one of its messages) only the messages up to
     and including that one.
 
-    Messages keep their order, positions and token counts; they get new uids and the current time.
+    Messages keep their order and token counts; they get new uids and the current time. Positions
+    that erased messages left are closed.
     It becomes visible as a whole.
     """
     policy.require(principal, workspace_id, session_id=slug)
@@ -98,8 +102,33 @@ def original_of(tx: Transaction, session: Session, upto: str | None = None) -> O
             "a peer of this session is being erased, with its mentions: try again when the receipt "
             "says `done`"
         )
-    newest = _newest_erasure(tx, session.workspace_key)
-    return Original(session, members, messages, newest, tuple(peer.key for peer in erased))
+    seqs = [message.seq for message in messages]
+    return Original(
+        session,
+        [_with_marks_in(member, seqs) for member in members],
+        _without_gaps(messages),
+        _newest_erasure(tx, session.workspace_key),
+        tuple(peer.key for peer in erased),
+    )
+
+
+def _without_gaps(messages: Sequence[Message]) -> list[Message]:
+    """The messages with dense positions and sums of tokens. A task closes the gaps of the session
+    itself, and none those of a copy."""
+    sums = itertools.accumulate(message.tokens for message in messages)
+    return [
+        replace(message, seq=number, tokens_through=tokens)
+        for number, (message, tokens) in enumerate(zip(messages, sums, strict=True), 1)
+    ]
+
+
+def _with_marks_in(member: Member, seqs: Sequence[int]) -> Member:
+    """The member with marks that count the messages with these positions, in rising order."""
+    return replace(
+        member,
+        joined_seq=bisect_right(seqs, member.joined_seq),
+        left_seq=None if member.left_seq is None else bisect_right(seqs, member.left_seq),
+    )
 
 
 def _newest_erasure(tx: Transaction, workspace_key: int) -> int:
@@ -167,7 +196,12 @@ class _Copy:
             # No message of it is deleted until the commit: the next check is final.
             tx.sessions.by_key(self._original.session.key, lock=True)
             target = self._visible(tx, hidden, len(stored))
-            tx.members.put([_member_of(target, member) for member in self._original.members])
+            tx.members.put(
+                [
+                    replace(member, key=0, session_key=target.key, session=target.slug)
+                    for member in self._original.members
+                ]
+            )
             messages = [*stored, *self._store_batch(tx, target, last)]
             copied_from = {
                 new.key: old.key for new, old in zip(messages, self._original.messages, strict=True)
@@ -257,16 +291,3 @@ def _require_complete(tx: Transaction, hidden: Session, messages: int) -> None:
     session = tx.sessions.by_key(hidden.key, lock=True)
     if session is None or tx.rows.count(Message, equals(session_key=hidden.key)) != messages:
         raise Unavailable("copying the session took too long and was cancelled: try again")
-
-
-def _member_of(copied: Session, member: Member) -> Member:
-    """The member's copy. Its positions are limited to the copied messages."""
-    last = copied.message_count
-    return replace(
-        member,
-        key=0,
-        session_key=copied.key,
-        session=copied.slug,
-        joined_seq=min(member.joined_seq, last),
-        left_seq=None if member.left_seq is None else min(member.left_seq, last),
-    )

@@ -11,8 +11,8 @@ import pytest
 from memservice.domain.errors import Unavailable
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.records import ACTIVE, DELETING, Message, Session
-from memservice.services import cloning, deletion
-from memservice.services.erasure import messages, peers
+from memservice.services import cloning, deletion, sessions
+from memservice.services.erasure import messages, peers, positions
 from memservice.services.retrieval import search
 from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import kinds
@@ -119,6 +119,47 @@ def test_a_copy_of_a_session_of_an_erased_peer_is_erased_with_it(
     assert texts == ["I like tea."]
     with pytest.raises(Unavailable, match="try again"):
         cloning.copy(pipeline.rt, original)
+
+
+def test_a_copy_has_no_gaps_where_the_original_still_has_them(
+    stored_pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task closes those of the original, since many messages follow the erased one."""
+    monkeypatch.setattr(positions, "BATCH_SIZE", 2)
+    pipeline = stored_pipeline
+    said = pipeline.say("s", *((name, f"I like {name}'s tea.") for name in ("alice", "bob") * 3))
+    pipeline.say("s", ("carol", "I have just come."))
+    sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
+    pipeline.say("s", ("alice", "Bob has left."))
+    messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", said[1].uid)
+    copy = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
+    shorter = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s", said[3].uid)
+    pipeline.say(copy.slug, ("alice", "Here too."))
+    pipeline.work()
+    assert shape(pipeline, "s") == (
+        [1, 2, 3, 4, 5, 6, 7],
+        {"alice": (0, None), "bob": (0, 6), "carol": (5, None)},
+    )
+    assert shape(pipeline, copy.slug) == ([1, 2, 3, 4, 5, 6, 7, 8], shape(pipeline, "s")[1])
+    assert shape(pipeline, shorter.slug) == (
+        [1, 2, 3],
+        {"alice": (0, None), "bob": (0, 3), "carol": (3, None)},
+    )
+
+
+def shape(pipeline: Pipeline, slug: str) -> tuple[list[int], dict[str, tuple[int, int | None]]]:
+    """Positions of a session's messages, and the marks of its members. Sums of tokens and counts
+    fit the messages."""
+    with pipeline.rt.storage.read() as tx:
+        (session,) = tx.rows.page(Session, equals(slug=slug))
+        rows = tx.messages.page(session.key, limit=100)
+        members = tx.members.of_session(session.key, active=False)
+    assert [row.tokens_through for row in rows] == list(
+        itertools.accumulate(row.tokens for row in rows)
+    )
+    assert (session.message_count, session.token_total) == (len(rows), rows[-1].tokens_through)
+    marks = {member.peer: (member.joined_seq, member.left_seq) for member in members}
+    return [row.seq for row in rows], marks
 
 
 def test_a_session_is_not_cloned_while_mentions_are_replaced(stored_pipeline: Pipeline) -> None:

@@ -26,9 +26,6 @@ def test_what_was_erased_is_nowhere(storage_name: str, tmp_path: Path, seed: int
     Check(tmp_path, storage_name).run(Plan.at_random(seed, STEPS), seed)
 
 
-FULL_EXAMPLES = 200
-
-
 @pytest.mark.parametrize("index", INDEXES)
 def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
     Check(tmp_path, "sqlite", index).run(Plan.at_random(7, STEPS), 7)
@@ -38,11 +35,8 @@ def test_jobs_and_deliveries(tmp_path: Path, redis_url: str, receiver: Receiver)
     Check(tmp_path, "sqlite", jobs=redis_url, receiver=receiver).run(Plan.at_random(8, STEPS), 8)
 
 
-# The full profile tries new histories; the others repeat theirs, so that they report a change.
 @pytest.mark.slow
-@settings(
-    max_examples=settings().max_examples // 5, derandomize=settings().max_examples < FULL_EXAMPLES
-)
+@settings(max_examples=settings().max_examples // 5)
 @given(HISTORIES, NUMBERS)
 def test_any_history(steps: Sequence[Step], seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,9 +17,6 @@ from memservice.testing.text import TextIndexContract
 from memservice_memory.indexes import MemoryTextIndex
 from memservice_memory.storage import MemoryStorage
 from support.broken.filters import empty_means_all
-
-if TYPE_CHECKING:
-    pass
 
 
 class BrokenText(TextIndexContract):
