@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.processes import fork_server
+from support.processes import fork_server, preloaded
 from support.processes.processes import eventually, parents
 
 FORK_AND_WAIT = """
@@ -18,6 +18,29 @@ from support.processes import fork_server
 if fork_server.wait_for_run(socket.socket(fileno=int(sys.argv[1]))):
     time.sleep(60)
 """
+
+KILL_AT_ONCE = """
+import os, signal, time
+from types import SimpleNamespace
+from support.processes import fork_server
+
+def set_up_slowly(set_up=fork_server.set_up_fork):
+    time.sleep(0.3)
+    set_up()
+
+fork_server.set_up_fork = set_up_slowly
+fork_server.run_gunicorn = lambda: time.sleep(60)
+supervisor = SimpleNamespace(_plan=SimpleNamespace(environment={}))
+server = fork_server.fork_child(supervisor, ["python", "-m", "gunicorn"], {})
+os.killpg(server.pid, signal.SIGKILL)
+print(server.wait(20))
+"""
+
+
+def test_a_child_has_its_session_when_the_supervisor_gets_it(tmp_path: Path) -> None:
+    """So a start that fails at once can kill its server, as `Supervisor.abort` does."""
+    done = preloaded.run_python(KILL_AT_ONCE, folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("-9\n", "")
 
 
 def test_an_interrupted_test_run_leaves_no_process(root: Path, tmp_path: Path) -> None:

@@ -168,10 +168,11 @@ def report_ended(reports: dict[int, int]) -> None:
 
 
 def end_all(pids: Iterable[int]) -> None:
-    """Each has a session of its own. The processes of a server end with it."""
+    """Each has a session of its own, or gets one soon. The processes of a server end with it."""
     for pid in pids:
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
+        for kill in (os.kill, os.killpg):
+            with suppress(ProcessLookupError):
+                kill(pid, signal.SIGKILL)
 
 
 def write_line(descriptor: int, number: int) -> None:
@@ -252,8 +253,13 @@ def fork_child(
 
     environment = product._ONE_THREAD | dict(supervisor._plan.environment) | dict(more)
     sys.stdout.flush()
+    ready, is_ready = os.pipe()
     pid = os.fork()
     if pid:
+        # As `subprocess.Popen`, return when the child has its session, by which it can be killed.
+        os.close(is_ready)
+        os.read(ready, 1)
+        os.close(ready)
         return Fork(pid)
     set_up_fork()
     os.setsid()
