@@ -3,6 +3,9 @@
 With `--db`, a server is started on that store, which is empty or was seeded by an earlier run. With
 `--url`, a running server of this API is used, whatever its implementation; `--server` and
 `--database` name the processes whose CPU is measured.
+
+With `--db URI --in-process`, a server only seeds the store. The requests are then answered in this
+process, without sockets, and only CPU time is measured.
 """
 
 from __future__ import annotations
@@ -10,14 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.load import report, servers, summary
-from benchmarks.load.data import Size, seed
+from benchmarks.load import in_process, report, servers, summary
+from benchmarks.load.data import Size, Stored, seed
 from benchmarks.load.measuring import Plan, Run, Target, machine, measure, memory
 from benchmarks.load.scenarios import Scenario, scenarios
+from memservice.app import create_app
 
 
 def arguments(given: Sequence[str] | None) -> argparse.Namespace:
@@ -39,6 +43,15 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument(
         "--dimensions", type=int, help="vectors of a remote embedder, which is imitated (with --db)"
     )
+    run.add_argument(
+        "--in-process", action="store_true", help="without sockets (with --db): CPU time only"
+    )
+    run.add_argument(
+        "--requests",
+        type=int,
+        default=in_process.Plan().requests,
+        help="of each scenario and round (with --in-process)",
+    )
     size = Size()
     run.add_argument("--medium", type=int, default=size.medium, help="messages of one workspace")
     run.add_argument("--large", type=int, default=size.large, help="messages of another workspace")
@@ -46,14 +59,19 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     plan = Plan()
     run.add_argument("--connections", default=",".join(map(str, plan.connections)))
     run.add_argument("--seconds", type=float, default=plan.seconds, help="of each cell and round")
-    run.add_argument("--rounds", type=int, default=plan.rounds)
+    run.add_argument(
+        "--rounds", type=int, help=f"{plan.rounds}, or {in_process.Plan().rounds} with --in-process"
+    )
     run.add_argument("--scenarios", help="comma-separated names; all by default")
     run.add_argument("--save", type=Path, help="write the figures as JSON")
     run.add_argument("--chart", type=Path, help="write a chart as SVG")
     compare = commands.add_parser("compare", help="compare two saved runs")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
-    return parser.parse_args(given)
+    parsed = parser.parse_args(given)
+    if parsed.command == "run" and parsed.in_process and not parsed.db:
+        parser.error("--in-process needs --db")
+    return parsed
 
 
 def chosen(all_scenarios: Sequence[Scenario], names: str | None) -> list[Scenario]:
@@ -68,8 +86,11 @@ def chosen(all_scenarios: Sequence[Scenario], names: str | None) -> list[Scenari
 
 def run(given: argparse.Namespace) -> Run:
     size = Size(given.medium, given.large, given.conclusions)
-    plan = Plan([int(c) for c in given.connections.split(",")], given.seconds, given.rounds)
     options = dict(option.split("=", 1) for option in given.option)
+    if given.in_process:
+        return run_in_process(given, size, options)
+    rounds = given.rounds or Plan().rounds
+    plan = Plan([int(c) for c in given.connections.split(",")], given.seconds, rounds)
     with ExitStack() as stack:
         if given.dimensions:
             options = stack.enter_context(servers.embedder(given.dimensions)) | options
@@ -81,11 +102,7 @@ def run(given: argparse.Namespace) -> Run:
         target = Target(server.url, server.pid, database, given.token)
         about = {**machine(), "start_seconds": round(server.start_seconds, 2), "options": options}
         about["memory_at_start"] = memory(target)
-        stored = seed(server.url, size, token=given.token)
-        if given.db:
-            summary.add(given.db, options)
-            if given.dimensions:
-                servers.embed_pending(given.db, options)
+        stored = seeded(given, server.url, size, options)
         bare = stack.enter_context(servers.floor())
         cells = measure(
             target,
@@ -97,6 +114,37 @@ def run(given: argparse.Namespace) -> Run:
         about |= {"size": [size.medium, size.large, size.conclusions]}
         about["memory_after"] = memory(target)
     return Run(about, cells)
+
+
+def run_in_process(given: argparse.Namespace, size: Size, options: Mapping[str, str]) -> Run:
+    with ExitStack() as stack:
+        if given.dimensions:
+            options = {**stack.enter_context(servers.embedder(given.dimensions)), **options}
+        with servers.service(given.db, options, 1) as server:
+            stored = seeded(given, server.url, size, options)
+        runtime = stack.enter_context(servers.opened(given.db, options))
+        plan = in_process.Plan(given.requests, given.rounds or in_process.Plan().rounds)
+        cells = in_process.measure(
+            create_app(runtime.settings, runtime),
+            servers.hello(),
+            given.database or servers.postmaster(given.db),
+            chosen(scenarios(stored), given.scenarios),
+            plan,
+            given.token,
+            lambda line: print(line, file=sys.stderr),
+        )
+    about = {**machine(), "in_process": True, "options": dict(options)}
+    return Run({**about, "size": [size.medium, size.large, size.conclusions]}, cells)
+
+
+def seeded(given: argparse.Namespace, url: str, size: Size, options: Mapping[str, str]) -> Stored:
+    """Store what is missing through the server at `url`."""
+    stored = seed(url, size, token=given.token)
+    if given.db:
+        summary.add(given.db, options)
+        if given.dimensions:
+            servers.embed_pending(given.db, options)
+    return stored
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -49,6 +49,11 @@ class Run:
     """Machine, commit, size of the data, memory in MB, seconds to start."""
     cells: list[Cell] = field(default_factory=list)
 
+    @property
+    def in_process(self) -> bool:
+        """Whether the requests went through no HTTP server."""
+        return bool(self.about.get("in_process"))
+
     def cell(self, scenario: str, connections: int) -> Cell | None:
         return next(
             (c for c in self.cells if (c.scenario, c.connections) == (scenario, connections)), None

@@ -28,6 +28,8 @@ def floors(run: Run, cell: Cell) -> float | None:
 
 def ratio(run: Run, cell: Cell) -> float | None:
     """How many times as much the reference costs, both in floors."""
+    if run.in_process:
+        return None  # the reference was measured over HTTP
     ours, theirs = floors(run, cell), reference_floors(cell.scenario, cell.connections)
     return None if not ours or theirs is None else theirs / ours
 

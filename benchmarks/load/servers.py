@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import subprocess
@@ -10,12 +11,17 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from flask import Flask
+
+from memservice.compose import open_runtime
+from memservice.runtime import Runtime
+from memservice.serving.logs import set_up_logging
+from memservice.settings import load_settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -92,6 +98,20 @@ def service(db: str, options: Mapping[str, str], workers: int) -> Iterator[Serve
     environment = {"DB_CONNECTION_URI": db, **options}
     with _running(command, port, "/health", environment, Path("/")) as server:
         yield server
+
+
+@contextmanager
+def opened(db: str, options: Mapping[str, str]) -> Iterator[Runtime]:
+    """A store opened in this process, with these settings and no file of settings."""
+    settings = load_settings(environ={"DB_CONNECTION_URI": db, **options}, cwd=Path("/"))
+    # The line of each request is written, as by a server, but nobody reads it.
+    with open(os.devnull, "w") as nowhere, closing(open_runtime(settings, "api")) as runtime:
+        with redirect_stderr(nowhere):
+            set_up_logging(settings)
+        try:
+            yield runtime
+        finally:
+            logging.basicConfig(force=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.load import __main__ as load
-from benchmarks.load import data, processes, report, scenarios
+from benchmarks.load import data, in_process, processes, report, scenarios
 from benchmarks.load.client import Connection, Outcome, Request, closed_loop
 from benchmarks.load.measuring import Cell, Plan, Run, Target, measure, percentile
 from memservice.app import create_app
@@ -73,6 +73,45 @@ def test_every_scenario_is_a_request_that_succeeds(monkeypatch: pytest.MonkeyPat
             connection.json(scenario.request(dice))
     finally:
         rt.close()
+
+
+def test_requests_are_measured_without_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "run.json"
+    options = ["--medium", "40", "--large", "20", "--conclusions", "10", "--save", str(saved)]
+    options += ["--requests", "3", "--rounds", "2", "--scenarios", "msg_get,msg_create_1"]
+    load.main(["run", "--db", f"sqlite:///{tmp_path}/load.db", "--in-process", *options])
+    measured = Run.load(json.loads(saved.read_text()))
+    assert measured.in_process
+    assert [cell.scenario for cell in measured.cells] == ["floor", "msg_get", "msg_create_1"]
+    for cell in measured.cells:
+        assert (cell.requests, cell.errors, cell.database_cpu) == (6, {}, None)
+        assert cell.server_cpu is not None
+        assert cell.server_cpu > 0
+        # The reference was measured over HTTP.
+        assert report.ratio(measured, cell) is None
+
+
+def test_an_error_in_process_is_counted() -> None:
+    def refusing(given: dict[str, Any], start: Any) -> list[bytes]:
+        start("503 Service Unavailable" if "busy" in given["PATH_INFO"] else "200 OK", [])
+        return [b"{}"]
+
+    one = scenarios.Scenario("one", lambda dice: Request("GET", "/busy?a=1"))
+    bare, busy = in_process.measure(refusing, refusing, None, [one], in_process.Plan(2, 2))
+    assert (bare.requests, bare.errors) == (4, {})
+    assert (busy.requests, busy.errors) == (4, {"503": 4})
+
+
+def test_in_process_needs_a_store() -> None:
+    with pytest.raises(SystemExit):
+        load.main(["run", "--url", "http://127.0.0.1:9", "--in-process"])
+
+
+def test_the_database_s_cpu_is_at_least_that_of_its_main_process() -> None:
+    before = processes.database_seconds(os.getpid())
+    assert 0 < before <= processes.database_seconds(os.getpid())
 
 
 def test_an_answer_with_an_error_says_what_was_refused(url: str) -> None:
