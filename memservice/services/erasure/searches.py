@@ -14,7 +14,7 @@ from memservice.domain import records as r
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Condition
 from memservice.runtime import Runtime
-from memservice.services.erasure import cards, notes, remains
+from memservice.services.erasure import cards, dream_cards, notes, remains
 from memservice.services.erasure.erased import Erased
 from memservice.services.transfer.record_formats import SPACED
 from memservice.spi.schema import TABLES
@@ -75,7 +75,11 @@ def _naming(record: type[Any], name: str, keys: frozenset[int], erased: Erased) 
 
 
 def _peers(tx: Transaction, erased: Erased, after: int) -> Found:
-    """Peers that are not hidden as erased ones: the row of an erased peer goes last."""
+    """Peers of an erased workspace, and peers that are not hidden as erased ones: the row of an
+    erased peer goes last."""
+    if workspaces := erased.keys.get(r.Workspace):
+        of_workspace = equals(workspace_key=tuple(workspaces))
+        return bool(tx.rows.count(r.Peer, of_workspace, limit=1)), None
     keys = erased.keys.get(r.Peer, frozenset())
     rows = tx.rows.page(r.Peer, equals(key=tuple(keys))) if keys else []
     return any(row.kind != r.ERASED or row.metadata or row.configuration for row in rows), None
@@ -88,6 +92,12 @@ def _idempotency_keys(tx: Transaction, erased: Erased, after: int) -> Found:
 
 def _cards(tx: Transaction, erased: Erased, after: int) -> Found:
     return erased.before is not None and cards.are_left(tx, erased.collections, erased.before), None
+
+
+def _cards_of_dreams(tx: Transaction, erased: Erased, after: int) -> Found:
+    if erased.before is None:
+        return False, None
+    return dream_cards.are_left(tx, erased.collections, erased.before), None
 
 
 def _sources(tx: Transaction, erased: Erased, after: int) -> Found:
@@ -140,7 +150,7 @@ BY_TABLE: Mapping[type[Any], Sequence[TableSearch]] = {
     r.NamedCollection: (_rows(r.NamedCollection),),
     r.Document: (_rows(r.Document),),
     r.Metamessage: (_rows(r.Metamessage), _representations),
-    r.Task: (_tasks,),
+    r.Task: (_tasks, _cards_of_dreams),
     r.ScopeSession: (_rows(r.ScopeSession),),
     r.Space: (_rows(r.Space),),
     r.WebhookEndpoint: (_rows(r.WebhookEndpoint),),
@@ -189,6 +199,7 @@ class Search:
 _PARTS: Mapping[TableSearch, str] = {
     _idempotency_keys: "messages of idempotency records",
     _cards: "lines of cards",
+    _cards_of_dreams: "lines of cards in dreams",
     _sources: "sources of conclusions",
     _representations: "representations in metamessages",
     _events: "events for webhooks",
