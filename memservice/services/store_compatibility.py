@@ -56,12 +56,14 @@ _ORIGIN = {COUNTER: "Its tokens were counted by", TEXT: "Its texts were analysed
 
 def initialise(rt: Runtime) -> None:
     """Record the counter and analyser of a new store; then `check`. If the texts of a store lack
-    the terms of related words, create the tasks that add them."""
+    the terms of related words, create the tasks that add them.
+
+    Always writes, so a store that can only be read is reported at the start: raises `Unavailable`.
+    """
 
     def record(tx: Transaction) -> None:
         for name, value in _current().items():
-            if tx.facts.get(name) is None:
-                tx.facts.set(name, value)
+            tx.facts.set(name, tx.facts.get(name) or value)
 
     rt.storage.write(record)
     check(rt)

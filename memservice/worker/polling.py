@@ -70,7 +70,7 @@ class Worker:
             "memservice %s: working, %d unit(s) at once", memservice.__version__, self._at_once
         )
         idle = 0
-        reachable = True
+        is_logged = False
         retried = False
         with _Pools(self._at_once) as pools:
             while not stop.is_set():
@@ -78,20 +78,22 @@ class Worker:
                     if not retried:
                         model_breaker.retry_now(self._rt)
                         retried = True
-                    self._start_housekeeping(pools)
+                    is_housekeeping_done = self._start_housekeeping(pools)
                     worked = any(
                         report.done or report.failed or report.steps
                         for report in self._round(pools, stop)
                     )
-                    reachable = True
+                    # A store that can be read may still refuse what housekeeping writes.
+                    if is_housekeeping_done:
+                        is_logged = False
                 except SchemaVersionError as error:
                     wait_for_own_schema(self._rt, error, stop)
                     self.housekeeping.free_leases_soon()
                     continue
                 except Unavailable as error:
-                    if reachable:
+                    if not is_logged:
                         log.error("the store cannot be reached, waiting for it: %s", error)
-                    reachable = False
+                    is_logged = True
                     # Leases that could not be released are freed when the store is reachable again.
                     self.housekeeping.free_leases_soon()
                     stop.wait(STORE_PAUSE_SECONDS)
@@ -129,15 +131,17 @@ class Worker:
                 reports += done
         raise TimeoutError(f"still working after {seconds} s")
 
-    def _start_housekeeping(self, pools: _Pools) -> None:
-        """Start housekeeping unless it is running. Raises the error of the previous run."""
+    def _start_housekeeping(self, pools: _Pools) -> bool:
+        """Start housekeeping unless it is running. Returns whether a previous run has ended, and
+        raises its error."""
         previous, pools.housekeeping_run = pools.housekeeping_run, None
         if previous is not None and not previous.done():
             pools.housekeeping_run = previous
-            return
+            return False
         if previous is not None:
             previous.result()
         pools.housekeeping_run = pools.housekeeping.submit(self.housekeeping.run_due)
+        return previous is not None
 
     def _round(self, pools: _Pools, stop: threading.Event) -> list[RunReport]:
         """Start ready units while threads are free. Returns the reports of ended units."""

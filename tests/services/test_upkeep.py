@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from memservice.compose import open_runtime
 from memservice.domain import tokens
-from memservice.domain.errors import ConfigurationError
+from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.domain.filters import equals
 from memservice.domain.records import Message
 from memservice.runtime import Runtime
@@ -21,9 +23,11 @@ from memservice.services.retrieval import context, search
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.services.retrieval.search import SearchOptions
 from memservice.settings import load_settings
+from memservice_sqlite.storage import SqliteStorage
 from support.stores.stores import sqlite_store_at
 
 ME = Principal(admin=True)
+READ_ONLY = "PRAGMA query_only = on"
 
 
 @pytest.fixture
@@ -43,6 +47,19 @@ def talk(runtime: Runtime) -> list[Message]:
         for number in range(1, 8)
     ]
     return messages.create(runtime, ME, "w", "s", drafts)
+
+
+def test_a_store_that_can_only_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
+    uri = sqlite_store_at(tmp_path / "m.db")
+    settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)
+    with closing(open_runtime(settings)) as opened:
+        store_compatibility.initialise(opened)
+    with closing(open_runtime(settings)) as opened:
+        storage = opened.storage
+        assert isinstance(storage, SqliteStorage)
+        event.listen(storage.engine, "connect", lambda connection, _: connection.execute(READ_ONLY))
+        with pytest.raises(Unavailable, match="may not be written to"):
+            store_compatibility.initialise(opened)
 
 
 def test_a_store_with_another_counter_or_analyser_is_refused_with_the_command(

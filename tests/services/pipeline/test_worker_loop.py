@@ -14,6 +14,7 @@ from memservice.domain.errors import Unavailable
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
 from memservice.worker import polling
+from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Pipeline
@@ -92,6 +93,23 @@ def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
     told = [record for record in caplog.records if "cannot be reached" in record.message]
     assert len(told) == 1
     assert away == 0
+
+
+def test_a_store_that_refuses_only_writes_is_logged_once(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its rounds of work read, and only housekeeping writes."""
+    monkeypatch.setattr(polling, "STORE_PAUSE_SECONDS", 0.01)
+    runs: list[int] = []
+
+    def refuse(housekeeping: Housekeeping) -> None:
+        runs.append(1)
+        raise Unavailable("may not be written to")
+
+    monkeypatch.setattr(Housekeeping, "run_due", refuse)
+    with caplog.at_level(logging.INFO, "memservice.worker"), working(pipeline):
+        until(lambda: len(runs) >= 5)
+    assert caplog.text.count("may not be written to") == 1
 
 
 def test_a_reasoner_that_waits_on_a_network_works_on_several_units(
