@@ -11,21 +11,23 @@ from __future__ import annotations
 import errno
 import io
 import json
+import select
 import selectors
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from gunicorn import util
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, TConn, ThreadWorker
 
 from memservice.api.errors import UNEXPECTED
 from memservice.domain.sizes import MAX_LARGE_BODY
 from memservice.serving.incoming import IncomingRequest
+from memservice.serving.threads import Threads
 
 T = TypeVar("T")
 
@@ -60,6 +62,8 @@ class ClientSocket(socket.socket):
     """A client's connection. If the client is too slow, it behaves like a closed connection, which
     gunicorn and the application can handle."""
 
+    _timeout = 0.0
+    """How long an operation waits for the client, in seconds; 0: not at all."""
     _waited_seconds = 0.0
     _moved_bytes = 0
 
@@ -73,11 +77,14 @@ class ClientSocket(socket.socket):
     buffered_bytes = 0
     """Bytes of the request that the worker has counted as buffered."""
     lingered_bytes = 0
+    polled = False
+    """Whether the loop is told when bytes arrive."""
 
     @classmethod
     def of(cls, accepted: socket.socket) -> ClientSocket:
         """The same connection. `accepted` is detached afterwards."""
         client_socket = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        socket.socket.setblocking(client_socket, False)
         client_socket.begin()
         return client_socket
 
@@ -90,9 +97,17 @@ class ClientSocket(socket.socket):
         """Do not wait for missing bytes."""
         self._waited_seconds = float("inf")
 
+    # The connection itself is always non-blocking: to change that is a system call, of which each
+    # request would need five.
+
+    def settimeout(self, value: float | None) -> None:
+        self._timeout = SECONDS if value is None else value
+
+    def gettimeout(self) -> float:
+        return self._timeout
+
     def setblocking(self, flag: bool) -> None:
-        if self.fileno() >= 0:  # gunicorn also calls this for closed connections
-            self.settimeout(SECONDS if flag else 0.0)
+        self._timeout = SECONDS if flag else 0.0
 
     def receive(self) -> bytes:
         """The available bytes, for the loop. Raises BlockingIOError if there are none."""
@@ -101,62 +116,61 @@ class ClientSocket(socket.socket):
     def recv(self, size: int, flags: int = 0) -> bytes:
         if self.incoming.buffer:
             return self.incoming.buffer.take(size)
-        timeout = self.gettimeout()
-        self.settimeout(0.0)
         try:
             data = super().recv(size, flags)
         except BlockingIOError:
-            if timeout == 0.0:
+            if self._timeout == 0.0:
                 raise
-            self.settimeout(timeout)
-            data = self._wait_for(size, flags)
-        finally:
-            self.settimeout(timeout)
+            data = self._recv_later(size, flags)
         self._moved_bytes += len(data)
         return data
 
-    def _wait_for(self, size: int, flags: int) -> bytes:
+    def _recv_later(self, size: int, flags: int) -> bytes:
         if self.wait_slots is None:
-            return self._with_timeout(partial(super().recv, size, flags))
+            return self._when(select.POLLIN, partial(super().recv, size, flags))
         if not self.wait_slots.acquire(blocking=False):
             raise ConnectionResetError(errno.ECONNRESET, "too many clients are slow")
         try:
-            return self._with_timeout(partial(super().recv, size, flags))
+            return self._when(select.POLLIN, partial(super().recv, size, flags))
         finally:
             self.wait_slots.release()
 
     def sendall(self, data: Any, flags: int = 0) -> None:
         remaining = memoryview(data)
         while remaining:
-            sent = self._with_timeout(partial(super().send, remaining, flags))
+            try:
+                sent = super().send(remaining, flags)
+            except BlockingIOError:
+                if self._timeout == 0.0:
+                    raise
+                sent = self._when(select.POLLOUT, partial(super().send, remaining, flags))
             self._moved_bytes += sent
             remaining = remaining[sent:]
 
-    def _with_timeout(self, operation: Callable[[], T]) -> T:
-        """Run an operation with the remaining time. Raises ConnectionResetError after it."""
-        timeout = self.gettimeout()
-        if timeout == 0.0:
-            return operation()
-        seconds_left = SECONDS + self._moved_bytes / BYTES_PER_SECOND - self._waited_seconds
-        started_at = time.monotonic()
-        try:
-            self.settimeout(
-                max(0.001, seconds_left if timeout is None else min(seconds_left, timeout))
-            )
-            return operation()
-        except TimeoutError as error:
-            raise ConnectionResetError(errno.ECONNRESET, "the client is too slow") from error
-        finally:
+    def _when(self, event: int, operation: Callable[[], T]) -> T:
+        """The result of an operation as soon as it is possible. Raises ConnectionResetError if it
+        is not in the remaining time."""
+        poll = select.poll()
+        poll.register(self, event)
+        while True:
+            seconds_left = SECONDS + self._moved_bytes / BYTES_PER_SECOND - self._waited_seconds
+            started_at = time.monotonic()
+            is_ready = poll.poll(1_000 * max(0.001, min(seconds_left, self._timeout)))
             self._waited_seconds += time.monotonic() - started_at
-            self.settimeout(timeout)
+            if not is_ready:
+                raise ConnectionResetError(errno.ECONNRESET, "the client is too slow")
+            try:
+                return operation()
+            except BlockingIOError:
+                continue  # another reason woke it
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     """A worker that waits for complete requests. A connection's states: waiting for a request; in a
     thread; waiting again, or ending until its client has closed it.
 
-    Everything except the thread's part runs in the loop, without blocking. gunicorn itself handles
-    TLS and other protocols before HTTP.
+    A thread that has answered puts the connection back itself (`_keep`). Everything else runs in
+    the loop, without blocking. gunicorn itself handles TLS and other protocols before HTTP.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -165,6 +179,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         """Waiting connections, oldest first."""
         self._ending: dict[TConn, None] = {}
         self._buffered_bytes = 0
+        self._released_bytes: deque[int] = deque()
+        """What threads have yet to subtract from `_buffered_bytes`."""
+        self._keeping = threading.Lock()
+        """Held while a connection begins or ends to be among gunicorn's kept-alive ones."""
+        self._threads = Threads(self.cfg.threads)
         self._wait_slots = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
         self._next_check = 0.0
         cfg = self.cfg
@@ -174,6 +193,12 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             and cfg.http2_cleartext == "off"
             and cfg.protocol == "http"
         )
+
+    def run(self) -> None:
+        try:
+            super().run()
+        finally:
+            self._threads.shutdown()
 
     def accept(self, listener: Any) -> None:
         if not self._plain:
@@ -198,35 +223,82 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         )
         self._await(conn)
 
+    def enqueue_req(self, conn: TConn) -> None:
+        if isinstance(conn.sock, ClientSocket):
+            self._threads.submit(partial(self._serve, conn))
+        else:
+            super().enqueue_req(conn)
+
+    def _serve(self, conn: TConn) -> None:
+        """Answer a request, in a thread."""
+        keep = False
+        try:
+            keep = self.handle(conn)
+        finally:
+            # A turn of the loop for each request would cost as much as a cheap request itself.
+            if not keep or self._has_next_bytes(conn):
+                self.method_queue.defer(self._finish, conn, keep)
+            else:
+                self._keep(conn)
+
+    def _has_next_bytes(self, conn: TConn) -> bool:
+        """Whether bytes of the next request were read with the last one."""
+        return bool(conn.sock.incoming.buffer or conn.parser.unreader.buf.getvalue())
+
+    def _keep(self, conn: TConn) -> None:
+        """Wait for the next request. Any thread may call this."""
+        sock = conn.sock
+        self._begin(conn)
+        sock.setblocking(False)
+        conn.set_timeout()
+        with self._keeping:
+            if not self.alive:
+                conn.timeout = min(conn.timeout, time.monotonic() + STOP_KEEPALIVE_LINGER)
+            self.keepalived_conns.append(conn)
+            sock.polled = True
+            readable = partial(self.on_client_socket_readable, conn)
+            try:
+                self.poller.register(sock, selectors.EVENT_READ, readable)
+            except ValueError:  # the loop has ended meanwhile
+                conn.close()
+
+    def _begin(self, conn: TConn) -> None:
+        """Release the buffer of the last request, and prepare for the next one."""
+        sock = conn.sock
+        self._released_bytes.append(sock.buffered_bytes)
+        sock.buffered_bytes = 0
+        sock.incoming.buffer.close()
+        sock.begin()
+
     def on_client_socket_readable(self, conn: TConn, client: Any) -> None:
         """A kept-alive connection has data, or is closed."""
         if not isinstance(conn.sock, ClientSocket):
             super().on_client_socket_readable(conn, client)
             return
-        self.poller.unregister(client)
-        self.keepalived_conns.remove(conn)
+        with self._keeping:
+            self._unregister(conn)
+            self.keepalived_conns.remove(conn)
         self._await(conn)
 
-    def finish_request(self, conn: TConn, fs: Any) -> None:
-        """A thread has finished a request."""
-        sock = conn.sock
-        if not isinstance(sock, ClientSocket):
-            super().finish_request(conn, fs)
-            return
-        self._buffered_bytes -= sock.buffered_bytes
-        sock.buffered_bytes = 0
-        if fs.cancelled() or fs.exception() is not None or not fs.result():
+    def murder_keepalived(self, force: bool = False) -> None:
+        with self._keeping:
+            super().murder_keepalived(force)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        with self._keeping:
+            super()._cap_keepalive(deadline)
+
+    def _finish(self, conn: TConn, keep: bool) -> None:
+        """A thread has finished a request, and has not put the connection back itself."""
+        if not keep:
             self._end(conn)
             return
+        sock = conn.sock
         next_bytes = conn.parser.unreader.buf.getvalue() + b"".join(
             iter(partial(sock.incoming.buffer.take, RECEIVE_SIZE), b"")
         )
         conn.parser.unreader.buf = io.BytesIO()
-        sock.incoming.buffer.close()
-        sock.begin()
-        if not next_bytes:
-            super().finish_request(conn, fs)
-            return
+        self._begin(conn)
         sock.setblocking(False)
         self._add(conn, next_bytes)
         if sock.incoming.ready:
@@ -254,6 +326,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._awaiting[conn] = None
         self._on_more(conn, conn.sock)
         if conn in self._awaiting:
+            conn.sock.polled = True
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_more, conn))
 
     def _on_more(self, conn: TConn, client: Any) -> None:
@@ -281,6 +354,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         """Buffer bytes of a request, and set the deadline for the next ones."""
         sock, incoming, now = conn.sock, conn.sock.incoming, time.monotonic()
         is_first, head_was_missing = not incoming.received_bytes, not incoming.head_complete
+        while self._released_bytes:
+            self._buffered_bytes -= self._released_bytes.popleft()
         self._buffered_bytes += len(data)
         sock.buffered_bytes += len(data)
         incoming.add(data)
@@ -328,6 +403,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._ending[conn] = None
         self._on_last(conn, conn.sock)
         if conn in self._ending:
+            conn.sock.polled = True
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_last, conn))
 
     def _on_last(self, conn: TConn, client: Any) -> None:
@@ -347,8 +423,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             (conn for conn in self._awaiting if not conn.sock.incoming.received_bytes), None
         )
         idlest = silent or next(iter(self._ending), None)
-        if idlest is None and self.keepalived_conns:
-            idlest = self.keepalived_conns.popleft()
+        if idlest is None:
+            with self._keeping:
+                if self.keepalived_conns:
+                    idlest = self.keepalived_conns.popleft()
         idlest = idlest or next(iter(self._awaiting), None)
         if idlest is not None:
             self._close(idlest)
@@ -356,7 +434,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
     def _unregister(self, conn: TConn) -> None:
         self._awaiting.pop(conn, None)
         self._ending.pop(conn, None)
-        with suppress(KeyError, ValueError):  # it may not be registered
+        if conn.sock.polled:
+            conn.sock.polled = False
             self.poller.unregister(conn.sock)
 
     def _close(self, conn: TConn) -> None:

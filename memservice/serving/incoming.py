@@ -23,8 +23,9 @@ MAX_IN_MEMORY = 2**17
 """Bytes of one request that are buffered in memory; the rest is on disk."""
 MAX_CHUNK_LINE = 2**16
 
-_LENGTH = re.compile(rb"^content-length:([^\r\n]*)\r$", re.I | re.M)
-_ENCODED = re.compile(rb"^transfer-encoding:", re.I | re.M)
+# In a head in lower case, which is searched several times as fast as with re.I.
+_LENGTH = re.compile(rb"\ncontent-length:([^\r\n]*)\r$", re.M)
+_ENCODED = b"\ntransfer-encoding:"
 _EXPECTS_CONTINUE = re.compile(rb"^expect:[ \t]*100-continue[ \t]*\r$", re.I | re.M)
 
 
@@ -106,6 +107,11 @@ class IncomingRequest:
         if self.head_complete:
             self._add_body(data)
             return
+        if not self._head and data[:2] != b"\r\n" and (end := data.find(HEAD_END)) >= 0:
+            self._begin_body(data[: end + 2])  # the usual case: the head arrives at once
+            if not self.ready:
+                self._add_body(data[end + len(HEAD_END) :])
+            return
         begin = max(0, len(self._head) - len(HEAD_END) + 1)
         self._head += data
         # an empty line may precede a request (RFC 9112, section 2.2)
@@ -123,10 +129,9 @@ class IncomingRequest:
 
     def _begin_body(self, head: bytes) -> None:
         self.head_complete = True
-        lengths, coded = (
-            [length.strip(b" \t") for length in _LENGTH.findall(head)],
-            _ENCODED.search(head),
-        )
+        lowered = head.lower()
+        lengths = [length.strip(b" \t") for length in _LENGTH.findall(lowered)]
+        coded = _ENCODED in lowered
         if coded and not lengths:
             self._chunks = _Chunks()
         elif len(lengths) == 1 and not coded and lengths[0].isdigit() and len(lengths[0]) < 20:

@@ -50,6 +50,30 @@ def test_a_client_that_sends_nothing_is_disconnected(
         patient.recv(100)
 
 
+def test_the_loop_never_waits_for_a_client(pair: tuple[ClientSocket, socket.socket]) -> None:
+    """Whatever a thread has set: gunicorn limits how long it reads the rest of a body."""
+    patient, _ = pair
+    for seconds in (0.0, 5.0, None):
+        patient.settimeout(seconds)
+        with pytest.raises(BlockingIOError):
+            patient.receive()
+    patient.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        patient.recv(1)
+    with pytest.raises(BlockingIOError):
+        patient.sendall(bytes(2**24))
+
+
+def test_a_shorter_time_limit_of_gunicorn_holds(pair: tuple[ClientSocket, socket.socket]) -> None:
+    patient, theirs = pair
+    patient.settimeout(0.01)
+    assert patient.gettimeout() == 0.01
+    with pytest.raises(ConnectionResetError):
+        patient.recv(1)
+    theirs.sendall(b"x")
+    assert patient.recv(1) == b"x"
+
+
 def test_a_client_that_sends_too_slowly_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
