@@ -36,14 +36,16 @@ STEM, BEGINNING = "·", "°"
 SHORT, LONG = 3, 5
 """Letters of the two beginnings of a word."""
 LONG_WEIGHT, SHORT_WEIGHT = 0.4, 0.2
-"""How much a text with a word of the same beginning counts, where the word itself counts 1."""
-STEM_WEIGHT = 0.9
-"""The same for another form of the word: below 1, so that the form that was asked for is first."""
+"""How much a text with a word of the same beginning counts, where the word itself, in any form,
+counts 1. Of 200 words in ten languages, asked for in another form, 194 find the right message
+first: with these weights, with 0.3 and 0.2, 0.4 and 0.1, or 0.8 and 0.4. Without the short
+beginnings 176 do, with equal weights 189 to 192 (benchmarks/recall/related_words.py)."""
 MAX_SAMPLE = 200
 """Words that decide the language of a text."""
 MAX_SHORT_WORDS = 60
-"""Words of a text beyond which it is found by the long beginnings only: it holds so many words that
-the short ones say nothing about it."""
+"""Words of a text beyond which it is found by the long beginnings only. Without the limit, a store
+of 1,600 messages, half of them long, takes 18 % more space, and none of the 200 words finds more;
+with 0, 176 find the right message first instead of 194 (benchmarks/recall/related_words.py)."""
 
 _WORD = re.compile(r"(?:[^\W\d_]|[\u0900-\u0dff])+")
 """A word without apostrophes. The vowels of Indic scripts are marks."""
