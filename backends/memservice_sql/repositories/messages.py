@@ -1,0 +1,193 @@
+"""Messages: pages with their total, positions, neighbours and renumbering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from memservice.domain.filters.ast import Condition, all_of, equals
+from memservice.domain.records import Message
+from memservice.spi import repositories as base
+from memservice.spi.rows import Order
+from memservice_sql import tables as t
+from memservice_sql.rows import SqlRows, ordering, window, window_values
+from memservice_sql.statements import Slots
+from memservice_sql.types import KEY
+
+
+class SqlMessages(base.Messages):
+    rows: SqlRows
+
+    def __init__(self, rows: SqlRows) -> None:
+        super().__init__(rows)
+
+    def page_and_total(
+        self, session_key: int, condition: Condition, reverse: bool, limit: int, offset: int
+    ) -> tuple[list[Message], int]:
+        # One pass tests the condition and counts; only the rows of the page are read whole.
+        values: list[Any] = []
+        matching = all_of(equals(session_key=session_key), condition)
+        shape_ = self.rows.shape(Message, matching, values)
+        order = ordering(t.messages, (Order("seq", reverse),))
+
+        def write(slots: Slots) -> sa.Executable:
+            tested = sa.select(t.messages.c.key, sa.func.count().over().label("total")).where(
+                self.rows.condition(Message, shape_, slots)
+            )
+            listed = window(tested.order_by(*order), slots, limit, offset).subquery()
+            joined = listed.join(t.messages, t.messages.c.key == listed.c.key)
+            columns = self.rows.mapping(Message).columns
+            return sa.select(*columns, listed.c.total).select_from(joined).order_by(*order)
+
+        rows = self.rows.run(
+            ("page and total", shape_, reverse, offset > 0),
+            write,
+            [*values, *window_values(limit, offset)],
+        ).fetchall()
+        if not rows:
+            return [], self.count(session_key, condition) if offset else 0
+        return self.rows.mapping(Message).records([row[:-1] for row in rows]), int(rows[0][-1])
+
+    def positions(self, keys: Sequence[int], *, times: bool = True) -> list[base.Position]:
+        if not keys:
+            return []
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            return sa.select(*_position(times)).where(dialect.one_of(t.messages.c.key, slots))
+
+        rows = self.rows.run(("positions", times), write, [dialect.list_value(keys)]).fetchall()
+        return self._positions(rows, times)
+
+    def around(
+        self, keys: Sequence[int], distance: int, *, times: bool = True
+    ) -> list[base.Position]:
+        if not keys:
+            return []
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            hits = t.messages.alias("hits")
+            before, after = slots.take(KEY), slots.take(KEY)
+            near = (t.messages.c.session_key == hits.c.session_key) & t.messages.c.seq.between(
+                hits.c.seq - before, hits.c.seq + after
+            )
+            joined = hits.join(t.messages, near)
+            query = sa.select(*_position(times)).select_from(joined)
+            return query.where(dialect.one_of(hits.c.key, slots))
+
+        values = [distance, distance, dialect.list_value(keys)]
+        rows = self.rows.run(("around", times), write, values).fetchall()
+        # Python finds the duplicates in half of the time of DISTINCT.
+        return self._positions(list({row[0]: row for row in rows}.values()), times)
+
+    def per_day(self, after: int, through: int) -> dict[str, int]:
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            later = t.messages.c.key > slots.take(KEY)
+            in_range = t.messages.c.key <= slots.take(KEY)
+            day = dialect.day(t.messages.c.created_at).label("day")
+            days = sa.select(day).where(later, in_range).subquery()
+            return sa.select(days.c.day, sa.func.count()).group_by(days.c.day)
+
+        rows = self.rows.run(("messages per day",), write, [after, through]).fetchall()
+        return {day: int(number) for day, number in rows}
+
+    def newest_key(self) -> int:
+        def write(slots: Slots) -> sa.Executable:
+            # The condition makes every database look up the end of the index.
+            return sa.select(sa.func.max(t.messages.c.key)).where(t.messages.c.key > 0)
+
+        return int(self.rows.run(("newest key",), write, []).fetchone()[0] or 0)
+
+    def seq_reaching(self, session_key: int, tokens: int) -> int | None:
+        def write(slots: Slots) -> sa.Executable:
+            same_session = t.messages.c.session_key == slots.take(KEY)
+            enough = t.messages.c.tokens_through >= slots.take(KEY)
+            return (
+                sa.select(t.messages.c.seq)
+                .where(same_session, enough)
+                .order_by(t.messages.c.tokens_through, t.messages.c.seq)
+                .limit(1)
+            )
+
+        row = self.rows.run(("seq reaching",), write, [session_key, tokens]).fetchone()
+        return None if row is None else int(row[0])
+
+    def span(self, session_key: int, after: int, limit: int) -> base.Span:
+        def write(slots: Slots) -> sa.Executable:
+            tail = _after(slots, limit).subquery()
+            return sa.select(
+                sa.func.count(),
+                sa.func.coalesce(sa.func.max(tail.c.seq), 0),
+                sa.func.coalesce(sa.func.sum(tail.c.tokens), 0),
+            )
+
+        row = self.rows.run(
+            ("span",), write, [session_key, after, *window_values(limit, 0)]
+        ).fetchone()
+        return base.Span(*(int(value) for value in row))
+
+    def renumber(self, session_key: int, after: int, limit: int, seq: int, tokens: int) -> None:
+        self.rows.writable()
+        messages = t.messages
+
+        def move(slots: Slots) -> sa.Executable:
+            seq_before, tokens_before = slots.take(KEY), slots.take(KEY)
+            tail = _after(slots, limit).subquery()
+            numbered = sa.select(
+                tail.c.key,
+                sa.func.row_number().over(order_by=tail.c.seq).label("number"),
+                sa.func.sum(tail.c.tokens).over(order_by=tail.c.seq).label("sum"),
+            ).subquery()
+            return (
+                sa.update(messages)
+                .values(
+                    {
+                        # Negative for now: positions are unique at every moment.
+                        messages.c.seq: -(seq_before + numbered.c.number),
+                        messages.c.tokens_through: tokens_before + numbered.c.sum,
+                    }
+                )
+                .where(messages.c.key == numbered.c.key)
+            )
+
+        def settle(slots: Slots) -> sa.Executable:
+            same_session = messages.c.session_key == slots.take(KEY)
+            moved = messages.c.seq < 0
+            return sa.update(messages).values(seq=-messages.c.seq).where(same_session, moved)
+
+        window_ = window_values(limit, 0)
+        self.rows.run(("renumber",), move, [seq, tokens, session_key, after, *window_])
+        self.rows.run(("settle",), settle, [session_key])
+
+    def _positions(self, rows: Sequence[Sequence[Any]], times: bool) -> list[base.Position]:
+        if not times:
+            return list(map(_as_position, rows))
+        read_time = self.rows.store.read_time
+        return [
+            base.Position(key, session, author, seq, tokens, read_time(at))
+            for key, session, author, seq, tokens, at in rows
+        ]
+
+
+def _after(slots: Slots, limit: int) -> sa.Select[Any]:
+    """The next messages of a session after a position."""
+    columns = (t.messages.c.key, t.messages.c.seq, t.messages.c.tokens)
+    same_session = t.messages.c.session_key == slots.take(KEY)
+    query = sa.select(*columns).where(same_session, t.messages.c.seq > slots.take(KEY))
+    return window(query.order_by(t.messages.c.seq), slots, limit, 0)
+
+
+_as_position = partial(tuple.__new__, base.Position)
+"""Half of the time of `Position._make`."""
+
+
+def _position(times: bool) -> list[sa.ColumnElement[Any]]:
+    names = ("key", "session_key", "author_key", "seq", "tokens")
+    last = t.messages.c.created_at if times else sa.literal_column("NULL")
+    return [*(t.messages.c[name] for name in names), last]
