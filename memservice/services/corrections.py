@@ -15,13 +15,14 @@ from memservice.services import (
     conclusions,
     dream_changes,
     indexing,
+    supersession,
     validation,
     workspaces,
     write_hooks,
 )
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.dream_changes import Supersession
+from memservice.services.supersession import Supersession
 from memservice.spi.storage import Transaction
 
 CORRECTED, INVALIDATED = "corrected by hand", "invalidated by hand"
@@ -62,7 +63,7 @@ def correct(
         if stored.level == EXPLICIT:
             tx.conclusions.count_explicit(stored.collection_key, 1)
         step = Supersession(current, stored.key, CORRECTED)
-        dream_changes.supersede(rt, tx, stored.workspace_key, [step], now)
+        supersession.supersede(rt, tx, stored.workspace_key, [step], now)
         tx.tasks.add(indexing.index_conclusions(rt, tx, stored.workspace_key, [stored], vectors))
         dream_changes.discard_citing(tx, [current])
         return stored
@@ -79,7 +80,7 @@ def _corrected(old: Conclusion, uid: str, text: str, now: datetime) -> Conclusio
         content=text,
         fingerprint=fingerprint(text),
         times_derived=1,
-        internal=dream_changes.without_history(old),
+        internal=supersession.without_history(old),
         reasoner=REASONER,
         model=None,
         created_at=now,
@@ -112,7 +113,7 @@ def invalidate(
         row = _require(tx, workspace_id, uid, lock=True)
         if row.state == LIVE:
             step = Supersession(row, None, strip_nul(reason or "").strip() or INVALIDATED)
-            dream_changes.supersede(rt, tx, row.workspace_key, [step])
+            supersession.supersede(rt, tx, row.workspace_key, [step])
             dream_changes.discard_citing(tx, [row])
         return _require(tx, workspace_id, uid)
 

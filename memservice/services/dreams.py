@@ -25,7 +25,7 @@ from memservice.domain.records import (
     Task,
 )
 from memservice.runtime import Runtime
-from memservice.services import dream_changes, validation, workspaces
+from memservice.services import dream_changes, supersession, validation, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
@@ -303,7 +303,7 @@ def restore_superseded(
         else:
             restored.append(row)
     dream_changes.discard_citing(tx, removed)
-    return len(dream_changes.make_live(rt, tx, restored, removed_by_key, with_lapse=False))
+    return len(supersession.make_live(rt, tx, restored, removed_by_key, with_lapse=False))
 
 
 def _end(

@@ -9,7 +9,7 @@ from datetime import datetime
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.records import EXPLICIT, LIVE, SUPERSEDED, Conclusion
 from memservice.runtime import Runtime
-from memservice.services import conclusions, dream_changes, visibility, workspaces
+from memservice.services import conclusions, supersession, visibility, workspaces
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.permissions import Permission
@@ -59,7 +59,7 @@ class Version(Conclusion):
     @property
     def reason(self) -> str | None:
         """Why it was superseded."""
-        reason = self.internal.get(dream_changes.REASON)
+        reason = self.internal.get(supersession.REASON)
         return reason if isinstance(reason, str) else None
 
     @property

@@ -17,7 +17,7 @@ from memservice.api.v3.schemas import conclusions as schemas
 from memservice.api.v3.schemas.explanations import ExplainedConclusion
 from memservice.api.v3.schemas.queries import ConclusionGet, ConclusionsQuery
 from memservice.domain.records import Conclusion
-from memservice.services import conclusions, corrections, dream_changes, history
+from memservice.services import conclusions, corrections, history, supersession
 from memservice.services.conclusions import ConclusionDraft, QueryOptions, Shown
 from memservice.services.history import History, Version
 from memservice.services.paging import Page
@@ -170,7 +170,7 @@ def restore_conclusion(call: Call, workspace_id: str, conclusion_id: str) -> Con
     If a live conclusion of the same observer, observed and level has the same text, the answer is
     that one, and the other one stays superseded by it.
     """
-    return dream_changes.restore(call.rt, call.principal, workspace_id, conclusion_id)
+    return supersession.restore(call.rt, call.principal, workspace_id, conclusion_id)
 
 
 @routes.operation("DELETE", _CONCLUSION, access=_OWN, status=(204,))

@@ -23,9 +23,9 @@ from memservice.pipeline.derive.card import is_lasting
 from memservice.pipeline.derive.inputs import DeriveInput
 from memservice.pipeline.handler import InputErased, Outcome
 from memservice.runtime import Runtime
-from memservice.services import dream_changes, dreams, indexing
+from memservice.services import dreams, indexing, supersession
 from memservice.services.conclusions import ensure_collection
-from memservice.services.dream_changes import Supersession
+from memservice.services.supersession import Supersession
 from memservice.spi.storage import Transaction
 
 MAX_SOURCES = 50
@@ -155,7 +155,7 @@ class _ObserverWriter:
 
     def _supersede(self, steps: Sequence[Supersession]) -> Sequence[Supersession]:
         """The steps that were carried out."""
-        return dream_changes.supersede(self._rt, self._tx, self._session.workspace_key, steps)
+        return supersession.supersede(self._rt, self._tx, self._session.workspace_key, steps)
 
     def _enqueue_follow_ups(
         self, rows: Sequence[Conclusion], steps: Sequence[Supersession]

@@ -33,9 +33,9 @@ from memservice.pipeline.derive.deduplication import Duplicate
 from memservice.pipeline.derive.store import SAID_AGAIN
 from memservice.pipeline.handler import InputErased
 from memservice.runtime import Runtime
-from memservice.services import dream_changes, indexing, write_hooks
+from memservice.services import indexing, supersession, write_hooks
 from memservice.services.chat.tools import Tools
-from memservice.services.dream_changes import Supersession
+from memservice.services.supersession import Supersession
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement, Superseded
 from memservice.spi.storage import Transaction
 
@@ -327,7 +327,7 @@ def supersede(
         ):
             continue
         allowed.append(Supersession(rows[key], last, reason))
-    superseded = dream_changes.supersede(rt, tx, material.collection.workspace_key, allowed)
+    superseded = supersession.supersede(rt, tx, material.collection.workspace_key, allowed)
     counts["superseded"] += len(superseded)
     return [(step.old.uid, step.successor) for step in superseded]
 

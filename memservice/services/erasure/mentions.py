@@ -22,7 +22,7 @@ from memservice.domain.records import (
     Summary,
 )
 from memservice.domain.text.mentions import Mentions
-from memservice.services import dream_changes, peers
+from memservice.services import peers, supersession
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
@@ -50,7 +50,7 @@ MAX_COUNTED = 10_000
 
 _GROWING = tuple(BY_RECORD[record].name for record in (Conclusion, Card))
 """Tables in which a row that was stored after the request can have something older."""
-TEXTS = ("premises", "sources", dream_changes.REASON)
+TEXTS = ("premises", "sources", supersession.REASON)
 """Entries of a conclusion's `internal` that are texts."""
 
 

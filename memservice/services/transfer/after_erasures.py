@@ -9,7 +9,7 @@ from functools import partial
 from memservice.domain import records as r
 from memservice.domain.filters import equals
 from memservice.runtime import Runtime
-from memservice.services import dream_changes
+from memservice.services import supersession
 from memservice.services.erasure import conclusions, summaries
 from memservice.services.transfer.lines import parse_time
 from memservice.spi.storage import Transaction
@@ -67,7 +67,7 @@ def _restore(
             superseded_at=None if ended_at is None else parse_time(ended_at),
         )
     if live:
-        dream_changes.make_live(rt, tx, live, with_lapse=False)
+        supersession.make_live(rt, tx, live, with_lapse=False)
 
 
 def _end(link: Supersession, left_out: Mapping[str, Supersession]) -> Supersession:

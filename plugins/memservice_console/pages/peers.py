@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Response, request
 
-from memservice.services import browsing, cards, conclusions, corrections, dream_changes
+from memservice.services import browsing, cards, conclusions, corrections, supersession
 from memservice.services.auth.permissions import Permission
 from memservice.spi import web
 from memservice_console.audit import record
@@ -111,7 +111,7 @@ def invalidate_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response
 
 @routes.post(_PEER + "/conclusions/<uid>/restore")
 def restore_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
-    dream_changes.restore(web.runtime(), visitor().principal, workspace_id, uid)
+    supersession.restore(web.runtime(), visitor().principal, workspace_id, uid)
     record("conclusion.restore", target=uid, workspace_id=workspace_id)
     return _back(workspace_id, peer_id, "restored")
 

@@ -51,10 +51,6 @@ class ScoreBoosts(BaseSchema):
 
     name = Float(required=True, metadata={"description": "The query names the author"})
     date = Float(required=True, metadata={"description": "The query names the day"})
-    asker = Float(
-        required=True,
-        metadata={"description": "The query is about its asker, who may be the author"},
-    )
 
 
 class Explanation(BaseSchema):
