@@ -55,11 +55,11 @@ def fill(rt: Runtime, number: int) -> None:
             for n in range(start, start + BATCH_SIZE)
         ]
         messages.create(rt, PRINCIPAL, "w", session, drafts)
-        known = [
+        new_drafts = [
             ConclusionDraft(f"saw {n} birds", f"p{n % 7}", f"p{n % 7}", session)
             for n in range(start, start + BATCH_SIZE, 10)
         ]
-        conclusions.create(rt, PRINCIPAL, "w", known)
+        conclusions.create(rt, PRINCIPAL, "w", new_drafts)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def turn(rt: Runtime) -> None:
             if space.kind == indexing.CONCLUSION
         )
         rows = tx.rows.page(Conclusion)
-        held = rt.vectors.fetch(rt.beside(tx), space, [row.key for row in rows])
-    others = indexing.vector_rows(rows, [held[row.key] for row in reversed(rows)])
+        vectors = rt.vectors.fetch(rt.beside(tx), space, [row.key for row in rows])
+    others = indexing.vector_rows(rows, [vectors[row.key] for row in reversed(rows)])
     if rt.vectors_transactional:
         rt.storage.write(lambda tx: rt.vectors.upsert(tx, space, others))
     else:

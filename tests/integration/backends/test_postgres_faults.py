@@ -90,7 +90,7 @@ def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> Non
         began = time.monotonic()
         with pytest.raises(Unavailable, match="postgres on"):
             storage.check()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 5
         while len(refused) < 8:
             time.sleep(0.01)
         own_server.start()
@@ -132,9 +132,9 @@ def own_server() -> Iterator[OwnServer]:
 @pytest.fixture
 def wire(uri: str) -> Iterator[Wire]:
     folder = Path(tempfile.mkdtemp(prefix="ms-wire-"))  # a socket's path has to be short
-    made = Wire(folder, uri)
-    yield made
-    made.close()
+    wire_ = Wire(folder, uri)
+    yield wire_
+    wire_.close()
     shutil.rmtree(folder)
 
 
@@ -227,8 +227,8 @@ def test_a_released_transaction_holds_no_connection(uri: str) -> None:
                 raise ValueError
         assert tx.facts.get("a") == ""
         with pytest.raises(Unavailable, match="in use"), tx.released():
-            held = storage.engine.connect()
-        held.close()
+            connection = storage.engine.connect()
+        connection.close()
     with pytest.raises(RuntimeError, match="cannot be paused"):
         storage.write(lambda tx: tx.released())
     assert names(storage) == ["a"]
@@ -292,7 +292,7 @@ def test_a_refused_connection_is_unavailable_at_once() -> None:
             Unavailable, match=r"memory on 127\.0\.0\.1.*cannot be reached"
         ) as caught:
             storage.check()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 3
         assert "s3cret" not in str(caught.value)
         storage.close()
 
@@ -306,7 +306,7 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:
         began = time.monotonic()
         with pytest.raises(Unavailable, match="cannot be reached"):
             storage.check()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 5
         storage.close()
 
 
@@ -472,10 +472,10 @@ def test_an_old_pgvector_is_refused(
 
 
 def test_an_acknowledged_write_is_on_disk_unless_configured_otherwise(uri: str) -> None:
-    for level, wanted in (("full", "on"), ("normal", "off")):
+    for level, expected in (("full", "on"), ("normal", "off")):
         storage = opened(uri, synchronous=level)
         with storage.engine.connect() as connection:
-            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == wanted
+            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == expected
         storage.close()
 
 

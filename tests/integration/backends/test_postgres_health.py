@@ -89,10 +89,10 @@ def test_a_read_only_server_is_reported(uri: str) -> None:
 def test_a_pool_larger_than_the_servers_limit_is_reported(uri: str) -> None:
     storage = opened(uri, pool_size=150)
     storage.write(note("a"))  # from now on it is told of work, and so counted
-    deadline = time.monotonic() + 30
-    while not (found := storage.examine(thorough=True)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 10
+    while not (findings := storage.examine(thorough=True)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    (finding,) = found
+    (finding,) = findings
     assert (finding.state, "1 processes may open 171 connections each" in finding.found) == (
         "degraded",
         True,
@@ -144,7 +144,7 @@ class TestFewConnections:
         storage.close()
 
     def test_the_servers_error_is_recognised(self) -> None:
-        said = [
+        messages = [
             "connection failed: FATAL:  sorry, too many clients already",
             (
                 "connection failed: FATAL:  remaining connection slots are reserved for roles "
@@ -153,7 +153,7 @@ class TestFewConnections:
             'connection failed: FATAL:  too many connections for role "memservice"',
             "connection failed: FATAL:  no more connections allowed (max_client_conn)",
         ]
-        assert [is_full(psycopg.OperationalError(text)) for text in said] == [True] * 4
+        assert [is_full(psycopg.OperationalError(text)) for text in messages] == [True] * 4
         assert is_full(psycopg.errors.TooManyConnections())
         assert not is_full(psycopg.OperationalError("connection failed: Connection refused"))
 
@@ -164,11 +164,11 @@ def _text(uri: str) -> str:
 
 def in_force(storage: PostgresStorage) -> dict[str, str]:
     """The settings of a writing transaction."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
 
     def look(tx: Transaction) -> None:
         driver = driver_of(tx.rows.connection)  # type: ignore[attr-defined]
-        found.update(
+        values.update(
             {
                 name: driver.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0]
                 for name in SETTINGS
@@ -176,16 +176,16 @@ def in_force(storage: PostgresStorage) -> dict[str, str]:
         )
 
     storage.write(look)
-    return found
+    return values
 
 
 def tables(uri: str, schema: str) -> int:
     with connect(uri) as connection:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT count(*) FROM pg_tables WHERE schemaname = %s", (schema,)
         ).fetchone()
-    assert found is not None
-    return int(str(found[0]))
+    assert row is not None
+    return int(str(row[0]))
 
 
 @pytest.fixture(params=["ignored", "refused"])
@@ -296,7 +296,7 @@ logfile = {folder}/log
             [binary, "-q", str(folder / "pgbouncer.ini")], user=user, stderr=subprocess.DEVNULL
         )
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 10
             while time.monotonic() < deadline:
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -305,7 +305,7 @@ logfile = {folder}/log
             yield f"postgresql+psycopg://{url.username}@127.0.0.1:{port}/{url.database}"
         finally:
             started.terminate()
-            started.wait(30)
+            started.wait(10)
             shutil.rmtree(folder)
 
     def test_concurrent_writers_succeed(self, pooled: str, empty: str) -> None:

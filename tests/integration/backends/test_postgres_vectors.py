@@ -88,27 +88,27 @@ def crowded(
 def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:
     storage, index, vectors = crowded
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    found = wanted = 0
-    for asked in unit[:20] + 0.02:
+    hits_found = expected = 0
+    for query in unit[:20] + 0.02:
         with storage.read() as tx:
-            hits = index.query(tx, BIG, asked, 10, EVERYTHING)
-        scores = unit @ (asked / np.linalg.norm(asked))
+            hits = index.query(tx, BIG, query, 10, EVERYTHING)
+        scores = unit @ (query / np.linalg.norm(query))
         best = {int(n) + 1 for n in np.argsort(-scores)[:10]}
-        found, wanted = found + len(best & set(keys(hits))), wanted + 10
+        hits_found, expected = hits_found + len(best & set(keys(hits))), expected + 10
         assert [hit.score for hit in hits] == pytest.approx(
             [float(scores[key - 1]) for key in keys(hits)], abs=1e-5
         )
         assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.key))
-    assert found / wanted > 0.9
+    assert hits_found / expected > 0.9
     with storage.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
-        held = index.indexes.of(driver, BIG)
-        assert held is not None
-        type_ = held.type
-        asked = "(SELECT vector FROM vectors WHERE space_key = 7 LIMIT 1)"
+        index_row = index.indexes.of(driver, BIG)
+        assert index_row is not None
+        type_ = index_row.type
+        query = "(SELECT vector FROM vectors WHERE space_key = 7 LIMIT 1)"
         sql = (
             f"SELECT row_key FROM vectors r WHERE r.space_key = 7 ORDER BY (r.vector::{type_}) "
-            f"<#> {asked}::{type_} LIMIT 10"
+            f"<#> {query}::{type_} LIMIT 10"
         )
         plan = " ".join(line for (line,) in driver.execute(f"EXPLAIN {sql}"))
     assert "vectors_hnsw_7_" in plan
@@ -149,10 +149,10 @@ def test_a_filter_that_many_vectors_match_uses_the_index(
     storage, index, vectors = crowded
     with storage.read() as tx:
         driver: Any = tx.rows.connection.connection.driver_connection  # type: ignore[attr-defined]
-        held = index.indexes.of(driver, BIG)
-        assert held is not None
-        assert held.rows == CROWD
-        scans = f"SELECT pg_stat_get_xact_numscans('{held.name}'::regclass)"
+        index_row = index.indexes.of(driver, BIG)
+        assert index_row is not None
+        assert index_row.rows == CROWD
+        scans = f"SELECT pg_stat_get_xact_numscans('{index_row.name}'::regclass)"
         (before,) = driver.execute(scans).fetchone()
         assert len(index.query(tx, BIG, vectors[0], 10, where)) == 10
         assert driver.execute(scans).fetchone() == (before + 1,)
@@ -169,15 +169,15 @@ def test_with_little_shared_memory_one_process_builds_the_index(
 
         def __init__(self, driver: Any) -> None:
             self._driver = driver
-            self.said: list[str] = []
+            self.statements: list[str] = []
 
-        def execute(self, sql: bytes | str, *given: Any) -> Any:
-            told = sql.decode() if isinstance(sql, bytes) else sql
-            self.said.append(told)
+        def execute(self, sql: bytes | str, *arguments: Any) -> Any:
+            statement = sql.decode() if isinstance(sql, bytes) else sql
+            self.statements.append(statement)
             workers = self._driver.execute("SHOW max_parallel_maintenance_workers").fetchall()[0][0]
-            if told.startswith("CREATE INDEX") and workers != "0":
+            if statement.startswith("CREATE INDEX") and workers != "0":
                 raise psycopg.errors.DiskFull("could not resize shared memory segment")
-            return self._driver.execute(sql, *given)
+            return self._driver.execute(sql, *arguments)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._driver, name)
@@ -202,7 +202,11 @@ def test_with_little_shared_memory_one_process_builds_the_index(
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n) for n in range(1, 4)]))
     with caplog.at_level(logging.INFO):
         indexes.build_if_large(OURS)
-    assert [told.split()[0] for told in short[0].said if told.startswith(("CREATE", "DROP"))] == [
+    assert [
+        statement.split()[0]
+        for statement in short[0].statements
+        if statement.startswith(("CREATE", "DROP"))
+    ] == [
         "CREATE",
         "DROP",
         "CREATE",
@@ -323,8 +327,8 @@ def test_long_vectors_have_indexes_of_shorter_numbers(
         ] == [(2, 1.0)]
         assert index.fetch(tx, long, [3])[3].tolist() == vectors[2].tolist()
     with connect(store[0]) as connection:
-        found = connection.execute(
+        definitions = connection.execute(
             "SELECT indexdef FROM pg_indexes WHERE indexname = ANY(%s)",
             ([f"vectors_hnsw_{dimension}_{n}" for n in ("full", "half")],),
         ).fetchall()
-    assert (f"::{type}" in str(found[0][0])) if type else found == []
+    assert (f"::{type}" in str(definitions[0][0])) if type else definitions == []

@@ -33,8 +33,8 @@ PRINCIPAL, WORKSPACE = Principal(admin=True), "w"
 @pytest.fixture
 def rt(tmp_path: Path) -> Iterator[Runtime]:
     with store_of("postgres", tmp_path) as uri:
-        given = {"DB_CONNECTION_URI": uri, "WEBHOOK_ALLOW_NETWORKS": LOOPBACK}
-        opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides=given))
+        settings = {"DB_CONNECTION_URI": uri, "WEBHOOK_ALLOW_NETWORKS": LOOPBACK}
+        opened = open_runtime(load_settings(environ={}, cwd=tmp_path, overrides=settings))
         workspaces.get_or_create(opened, PRINCIPAL, WORKSPACE, None, None)
         yield opened
         opened.close()
@@ -100,17 +100,17 @@ def test_a_delivery_during_a_retry_request_is_not_undone(
     real = webhooks._undelivered_task
 
     def overtaken(*args: Any) -> Task | None:
-        found = real(*args)
-        assert found is not None
+        result = real(*args)
+        assert result is not None
 
         def deliver() -> None:
-            rt.storage.write(lambda tx: tx.tasks.make_due(found))
+            rt.storage.write(lambda tx: tx.tasks.make_due(result))
             run(rt, unit)
 
         other = threading.Thread(target=deliver)
         other.start()
         other.join(60)
-        return found
+        return result
 
     monkeypatch.setattr(webhooks, "_undelivered_task", overtaken)
     webhooks.redeliver(rt, PRINCIPAL, WORKSPACE, attempt.uid)

@@ -52,11 +52,11 @@ def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtim
                 json={"id": session, "peers": {name: {} for name in named}},
             )
             assert answer.status_code in (200, 201), answer.text
-            said = [
+            messages = [
                 {"peer_id": name, "content": f"{me} says {n}"} for name in dice.sample(PEERS, 5)
             ]
             answer = client.post(
-                f"/v3/workspaces/w/sessions/{session}/messages", json={"messages": said}
+                f"/v3/workspaces/w/sessions/{session}/messages", json={"messages": messages}
             )
             assert answer.status_code == 201, answer.text
             stored += len(answer.json or ())
@@ -66,11 +66,11 @@ def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtim
     assert sum(stored) == WRITERS * ROUNDS * 5
     with connect(runtime.settings.db.connection_uri) as connection:
         connection.execute("SELECT pg_stat_force_next_flush()")
-        found = connection.execute(
+        row = connection.execute(
             "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()
         counted = connection.execute(
             "SELECT (SELECT count(*) FROM messages), sum(message_count)::bigint FROM sessions"
         ).fetchone()
-    assert found == (0,)
+    assert row == (0,)
     assert counted == (sum(stored), sum(stored))

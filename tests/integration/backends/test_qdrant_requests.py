@@ -69,12 +69,12 @@ class Server(ThreadingHTTPServer):
             return 200, DONE
         if not rest:
             return 200, described(self.collections[name])
-        found: dict[str, Any] = {
+        results: dict[str, Any] = {
             "query": {"points": []},
             "count": {"count": 3},
             "scroll": {"points": []},
         }
-        return 200, [] if rest == ["points"] and method == "POST" else found.get(rest[-1], DONE)
+        return 200, [] if rest == ["points"] and method == "POST" else results.get(rest[-1], DONE)
 
 
 def described(payload_schema: dict[str, Any]) -> dict[str, Any]:
@@ -108,12 +108,12 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.hangs.is_set():
             threading.Event().wait(3)
         status, result = self.server.answer(self.command, path, body)
-        said = (
+        response_body = (
             {"status": "ok", "time": 0.0, "result": result}
             if status == 200
             else {"status": {"error": "no"}, "time": 0.0}
         )
-        sent = json.dumps(said).encode()
+        sent = json.dumps(response_body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(sent)))
@@ -139,16 +139,16 @@ def server() -> Iterator[Server]:
 
 def open_at(url: str | None, **settings: Any) -> VectorIndex:
     plugins = load_plugins()
-    given = {"url": url, "api_key": "k-1", "namespace": "here", **settings}
+    options = {"url": url, "api_key": "k-1", "namespace": "here", **settings}
     context = Context(lambda: NOON, logging.getLogger("memservice.test"))
-    opened: VectorIndex = plugins.open_provider(plugins.vector_index("qdrant"), given, context)
+    opened: VectorIndex = plugins.open_provider(plugins.vector_index("qdrant"), options, context)
     return opened
 
 
 def conditions(body: Any) -> list[Any]:
-    found: list[Any] = body["filter"]["must"]
+    clauses: list[Any] = body["filter"]["must"]
     assert "should" not in body["filter"]
-    return found
+    return clauses
 
 
 TENANT = {"key": "space", "match": {"value": tenant_of(OURS)}}
@@ -158,10 +158,10 @@ def test_a_collection_is_made_for_tenants_with_an_index_for_every_field(server: 
     index = open_at(server.url, options={"replication_factor": 2, "on_disk": True})
     index.upsert(None, OURS, [row(1)])
     index.upsert(None, THEIRS, [row(1)])
-    (made,) = server.bodies("PUT", f"/collections/{NAME}")
-    assert made["vectors"] == {"size": 4, "distance": "Cosine", "on_disk": True}
-    assert made["hnsw_config"] == {"m": 0, "payload_m": 16}
-    assert made["replication_factor"] == 2
+    (collection,) = server.bodies("PUT", f"/collections/{NAME}")
+    assert collection["vectors"] == {"size": 4, "distance": "Cosine", "on_disk": True}
+    assert collection["hnsw_config"] == {"m": 0, "payload_m": 16}
+    assert collection["replication_factor"] == 2
     indexes = {
         body["field_name"]: body["field_schema"]
         for body in server.bodies("PUT", f"/collections/{NAME}/index")
@@ -220,8 +220,8 @@ def test_points_are_sent_in_batches_with_their_tenant(server: Server) -> None:
         "at": 1709208000123456,
     }
     index.delete(None, OURS, [450, 1])
-    (gone,) = server.bodies("POST", f"/collections/{NAME}/points/delete")
-    assert gone["points"] == [points[449]["id"], points[0]["id"]]
+    (deletion,) = server.bodies("POST", f"/collections/{NAME}/points/delete")
+    assert deletion["points"] == [points[449]["id"], points[0]["id"]]
     index.upsert(None, THEIRS, [row(1)])
     assert (
         server.bodies("PUT", f"/collections/{NAME}/points")[-1]["points"][0]["id"]

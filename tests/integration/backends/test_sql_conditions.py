@@ -52,8 +52,10 @@ def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
     def store(tx: Transaction) -> dict[type[Any], list[Any]]:
         dataset: Dataset = populate(tx, "w")
         key, alice = dataset.workspace.key, dataset.alice.key
-        said = corpus.messages(workspace_key=key, session_key=dataset.session.key, author_key=alice)
-        held = corpus.conclusions(
+        messages = corpus.messages(
+            workspace_key=key, session_key=dataset.session.key, author_key=alice
+        )
+        conclusions = corpus.conclusions(
             workspace_key=key,
             collection_key=dataset.collection.key,
             observer_key=alice,
@@ -62,8 +64,8 @@ def rows(storage: SqlStorage) -> dict[type[Any], list[Any]]:
         other = populate(tx, "others")
         sessions = corpus.sessions(workspace_key=other.workspace.key)
         return {
-            Message: tx.rows.put(said),
-            Conclusion: tx.rows.put(held),
+            Message: tx.rows.put(messages),
+            Conclusion: tx.rows.put(conclusions),
             Session: [dataset.session, other.session, *tx.rows.put(sessions)],
         }
 

@@ -35,7 +35,7 @@ class Sized:
     storage: SqlStorage
     dataset: Dataset
     size: int
-    said: list[r.Message]
+    messages: list[r.Message]
     statements: list[str] = field(default_factory=list)
 
     def count(self, job: Callable[[Transaction], Any], *, writing: bool) -> int:
@@ -61,12 +61,12 @@ def fill(storage: SqlStorage, size: int) -> Sized:
     dataset = storage.write(lambda tx: populate(tx, "w"))
 
     def store(tx: Transaction) -> list[r.Message]:
-        said = tx.messages.append(
+        messages = tx.messages.append(
             [dataset.message(seq, metadata={"n": seq}) for seq in range(1, size + 1)]
         )
         tx.conclusions.put(
             [
-                dataset.conclusion(n, source_ids=[dataset.uid(n)], message_keys=[said[0].key])
+                dataset.conclusion(n, source_ids=[dataset.uid(n)], message_keys=[messages[0].key])
                 for n in range(size)
             ]
         )
@@ -79,10 +79,10 @@ def fill(storage: SqlStorage, size: int) -> Sized:
             ]
         )
         tx.peers.put([dataset.peer(f"peer-{n}", n) for n in range(size // 10)])
-        return said
+        return messages
 
-    said = storage.write(store)
-    sized = Sized(storage, dataset, size, said)
+    messages = storage.write(store)
+    sized = Sized(storage, dataset, size, messages)
     # Each connection of the pool tells which statements it runs; the pool is opened anew, so that
     # all do.
     sa.event.listen(
@@ -136,8 +136,8 @@ def test_a_read_of_what_is_committed_begins_no_transaction(sized: tuple[Sized, .
 
 READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "locate": lambda tx, s: tx.workspaces.locate("w", "talk", "bob"),
-    "message": lambda tx, s: tx.messages.by_uid(s.dataset.session.key, s.said[-1].uid),
-    "messages by key": lambda tx, s: tx.messages.by_keys([m.key for m in s.said[-5:]]),
+    "message": lambda tx, s: tx.messages.by_uid(s.dataset.session.key, s.messages[-1].uid),
+    "messages by key": lambda tx, s: tx.messages.by_keys([m.key for m in s.messages[-5:]]),
     "run": lambda tx, s: tx.messages.run(s.dataset.session.key, s.size - 5, s.size),
     "page": lambda tx, s: tx.messages.page(s.dataset.session.key, limit=5),
     "filtered page": lambda tx, s: tx.messages.page(
@@ -148,9 +148,11 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     ),
     "count": lambda tx, s: tx.messages.count(s.dataset.session.key, Equal("author", "bob")),
     "cut-off": lambda tx, s: tx.messages.seq_reaching(s.dataset.session.key, 50),
-    "positions": lambda tx, s: tx.messages.positions([m.key for m in s.said[:5]]),
-    "around": lambda tx, s: tx.messages.around([s.said[n].key for n in (0, 2, -1)], 2),
-    "messages per day": lambda tx, s: tx.messages.per_day(s.said[-1].key - 5, s.said[-1].key),
+    "positions": lambda tx, s: tx.messages.positions([m.key for m in s.messages[:5]]),
+    "around": lambda tx, s: tx.messages.around([s.messages[n].key for n in (0, 2, -1)], 2),
+    "messages per day": lambda tx, s: tx.messages.per_day(
+        s.messages[-1].key - 5, s.messages[-1].key
+    ),
     "newest key": lambda tx, s: tx.messages.newest_key(),
     "last messages": lambda tx, s: tx.workspaces.last_messages([s.dataset.workspace.key]),
     "some tasks that are due": lambda tx, s: tx.rows.count(
@@ -167,7 +169,7 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     ),
     "sizes": lambda tx, s: s.storage.text.sizes(tx, "message", [s.dataset.workspace.key]),
     "matching": lambda tx, s: tx.messages.matching(
-        s.dataset.workspace.key, [m.key for m in s.said[:5]], Equal("author", "alice")
+        s.dataset.workspace.key, [m.key for m in s.messages[:5]], Equal("author", "alice")
     ),
     "messages of an author": lambda tx, s: tx.rows.page(
         r.Message, equals(author_key=s.dataset.bob.key), limit=5
@@ -212,7 +214,7 @@ WRITES: dict[str, Callable[[Transaction, Sized], Any]] = {
     "append": lambda tx, s: tx.messages.append(
         [s.dataset.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]
     ),
-    "change a message": lambda tx, s: tx.messages.save(replace(s.said[2], content="new")),
+    "change a message": lambda tx, s: tx.messages.save(replace(s.messages[2], content="new")),
     "conclude": lambda tx, s: tx.conclusions.put(
         [s.dataset.conclusion(s.size + 1, uid="new", source_ids=["a"])]
     ),
@@ -223,7 +225,7 @@ WRITES: dict[str, Callable[[Transaction, Sized], Any]] = {
     "fail a task": lambda tx, s: tx.tasks.fail(2, "why", NOW, NOW + timedelta(seconds=5)),
     "purge tasks": lambda tx, s: tx.tasks.purge(r.DONE, NOW - timedelta(days=1), 5),
     "erase messages": lambda tx, s: tx.rows.delete(
-        r.Message, equals(key=(s.said[7].key, s.said[8].key))
+        r.Message, equals(key=(s.messages[7].key, s.messages[8].key))
     ),
     "erase conclusions": lambda tx, s: tx.rows.delete(r.Conclusion, equals(key=(7, 8))),
 }

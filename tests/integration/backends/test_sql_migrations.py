@@ -63,10 +63,10 @@ def test_the_migrations_create_identical_definitions(tmp_path: Path) -> None:
     there = statements(storage.engine)
     plain = sa.create_engine(f"sqlite:///{tmp_path}/plain.db")
     metadata.create_all(plain)
-    wanted = statements(plain)
+    expected = statements(plain)
     plain.dispose()
     storage.close()
-    assert {name: there.get(name) for name in wanted} == wanted
+    assert {name: there.get(name) for name in expected} == expected
 
 
 def test_the_history_equals_the_recorded_one() -> None:
@@ -89,8 +89,10 @@ storage.migrate()
 storage.close()
 print(sorted({{"alembic", "numpy"}} & set(sys.modules)))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (found.returncode, found.stdout.strip()) == (0, "[]"), found.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
 
 
 def test_the_error_for_an_empty_store_says_how_to_create_the_tables(tmp_path: Path) -> None:
@@ -143,10 +145,10 @@ def test_keys_of_an_older_store_get_the_uids_of_their_names(tmp_path: Path) -> N
             connection.exec_driver_sql(statement)
     storage.migrate()
     with storage.read() as tx:
-        found = {
+        owners = {
             key.uid: (key.workspace_uid, key.peer_uid, key.session_uid) for key in tx.keys.page()
         }
-    assert found == {
+    assert owners == {
         "admin": (None, None, None),
         "whole": ("W2", None, None),
         "peer": ("W2", "P2", None),
@@ -301,7 +303,9 @@ def test_a_process_stops_writing_when_a_newer_release_has_migrated(
             while time.monotonic() < ends:
                 storage.write(lambda tx: tx.facts.set("after", ""))
 
+        began = time.monotonic()
         with pytest.raises(SchemaVersionError, match=r"schema 9999 of a newer release"):
             write_on()
+        assert time.monotonic() - began < 2 * VERSION_SECONDS
         with storage.read() as tx:
             assert tx.facts.get("before") == "", "what is there can be read for as long as it can"

@@ -52,10 +52,10 @@ def test_a_table_has_the_columns_of_its_record(spec: TableSpec) -> None:
 @pytest.mark.parametrize("spec", TABLES, ids=lambda spec: spec.name)
 def test_a_table_has_the_unique_constraints_of_its_record(spec: TableSpec) -> None:
     indexes = [index for index in BY_RECORD[spec.record].indexes if index.unique]
-    found = {tuple(column.name for column in index.columns): index for index in indexes}
-    assert set(found) == {unique.fields for unique in spec.unique}
+    by_columns = {tuple(column.name for column in index.columns): index for index in indexes}
+    assert set(by_columns) == {unique.fields for unique in spec.unique}
     for unique in spec.unique:
-        condition = found[unique.fields].dialect_options["sqlite"]["where"]
+        condition = by_columns[unique.fields].dialect_options["sqlite"]["where"]
         assert (condition is None) == (not unique.unless_state)
         assert all(
             repr(state) in str(condition.compile(compile_kwargs={"literal_binds": True}))
@@ -89,6 +89,6 @@ def leading(table: sa.Table) -> Iterator[str]:
 def test_erasing_scans_no_table(table: sa.Table) -> None:
     """What refers to a row is found by an index when that row is erased, and so is what belongs to
     a workspace."""
-    wanted = {column.name for column in table.columns if column.foreign_keys}
-    wanted |= {"workspace_key"} & set(table.columns.keys())
-    assert wanted <= set(leading(table))
+    columns = {column.name for column in table.columns if column.foreign_keys}
+    columns |= {"workspace_key"} & set(table.columns.keys())
+    assert columns <= set(leading(table))

@@ -68,11 +68,11 @@ def test_a_lock_held_by_another_thread_ends_in_unavailable_in_time(storage: Sqli
     def hold(tx: Transaction) -> float:
         tx.facts.set("held", "")
         holding.set()
-        done.wait(30)
+        done.wait(10)
         return 0.0
 
     def attempt() -> float:
-        holding.wait(30)
+        holding.wait(10)
         began = time.monotonic()
         try:
             with pytest.raises(Unavailable, match="locked"):
@@ -191,12 +191,12 @@ def test_several_processes_write_to_one_session(path: Path) -> None:
     errors = [process.communicate(timeout=90)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(errors)
     with storage.read() as tx:
-        said = tx.messages.run(dataset.session.key, 1, 1_000)
+        messages = tx.messages.run(dataset.session.key, 1, 1_000)
         session = tx.sessions.by_key(dataset.session.key)
-    assert [message.seq for message in said] == list(range(1, 181))
+    assert [message.seq for message in messages] == list(range(1, 181))
     assert session is not None
     assert (session.message_count, session.token_total) == (180, 180)
-    assert {me: sum(message.content == me for message in said) for me in "abc"} == {
+    assert {me: sum(message.content == me for message in messages) for me in "abc"} == {
         "a": 60,
         "b": 60,
         "c": 60,
@@ -308,11 +308,11 @@ def test_a_closed_store_is_unavailable(storage: SqliteStorage) -> None:
 def test_a_setting_controls_flushing(path: Path, level: str, number: int) -> None:
     storage = migrated(path, synchronous=level)
     with storage.engine.connect() as connection:
-        found = {
+        pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("synchronous", "journal_mode", "foreign_keys")
         }
-    assert found == {"synchronous": number, "journal_mode": "wal", "foreign_keys": 1}
+    assert pragmas == {"synchronous": number, "journal_mode": "wal", "foreign_keys": 1}
     storage.close()
 
 
@@ -324,7 +324,7 @@ def test_the_log_is_copied_into_the_file_while_idle(
         lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)])
     )
     before = path.stat().st_size
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 10
     while path.stat().st_size == before and time.monotonic() < deadline:
         storage.wait_for_work(0.1)
     assert path.stat().st_size > before + 200 * 500
@@ -396,5 +396,5 @@ def test_slow_conditions_evaluated_in_python_are_ended(
     began = time.monotonic()
     with pytest.raises(Unavailable, match="took too long to answer"), storage.read() as tx:
         connection_of(tx).exec_driver_sql(f"{rows} SELECT count({functions.FOLD}(i)) FROM n")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 5
     storage.close()

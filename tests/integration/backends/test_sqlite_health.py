@@ -102,11 +102,11 @@ def test_doctor_finds_a_damaged_page(path: Path, table: str) -> None:
     storage = opened(path)
     storage.check()
     try:
-        found = [(finding.state, finding.advice) for finding in storage.examine(thorough=True)]
+        findings = [(finding.state, finding.advice) for finding in storage.examine(thorough=True)]
     except Damaged:
-        found = [("failed", RESTORE)]  # the doctor says the same then
+        findings = [("failed", RESTORE)]  # the doctor says the same then
     storage.close()
-    assert found == [("failed", RESTORE)]
+    assert findings == [("failed", RESTORE)]
 
 
 def test_damage_is_reported_from_then_on_and_logged_once(

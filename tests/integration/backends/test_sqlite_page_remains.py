@@ -97,18 +97,18 @@ def test_copies_of_erased_rows_are_overwritten(
 ) -> None:
     monkeypatch.setattr(page_remains, "SCANNED_PAGES", 7)
     monkeypatch.setattr(page_remains, "CLEANED_PAGES", 3)
-    found = False
+    has_remains = False
     for seed in range(20):
         connection.execute("DELETE FROM said")
         erased = erase_some(connection, seed)
-        found = found or bool(left(path, erased))
+        has_remains = has_remains or bool(left(path, erased))
         before = rows(connection)
         clean(path, connection)
         assert left(path, erased) == []
         assert list(dirty_pages(path)) == []
         assert rows(connection) == before
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert found, "SQLite leaves none: this module is not needed"
+    assert has_remains, "SQLite leaves none: this module is not needed"
 
 
 def test_other_connections_do_not_write_the_remains_again(

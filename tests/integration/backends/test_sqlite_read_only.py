@@ -32,11 +32,11 @@ def backup(tmp_path: Path) -> Path:
     runtime.storage.migrate()
     get_or_create(runtime, Principal(admin=True), "w", None, None)
     (tmp_path / "media").mkdir()
-    made = tmp_path / "media" / "backup.db"
-    with closing(sqlite3.connect(live)) as source, closing(sqlite3.connect(made)) as target:
+    path = tmp_path / "media" / "backup.db"
+    with closing(sqlite3.connect(live)) as source, closing(sqlite3.connect(path)) as target:
         source.backup(target)
     runtime.close()
-    return made
+    return path
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def say(storage: SqliteStorage, dataset: Dataset, word: str, first: int = 1) -> 
     for start in range(first, first + EACH, 20):
 
         def store(tx: Transaction, start: int = start) -> None:
-            said = tx.messages.append(
+            messages = tx.messages.append(
                 [
                     dataset.message(seq, content=f"{word}{seq} " * 20)
                     for seq in range(start, start + 20)
@@ -68,7 +68,7 @@ def say(storage: SqliteStorage, dataset: Dataset, word: str, first: int = 1) -> 
                     session=1,
                     at=NOW,
                 )
-                for m in said
+                for m in messages
             ]
             storage.text.add(tx, "message", dataset.workspace.key, rows)
 
@@ -131,10 +131,10 @@ def test_erased_words_are_nowhere_in_the_file(
     assert path.stat().st_size < size
     assert not storage.reclaim()
     with storage.read() as tx:
-        found = storage.text.search(
+        matches = storage.text.search(
             tx, "message", other.workspace.key, ["kept7"], 5, index_filter=EVERYTHING
         )
-        assert len(found.hits) == int(others)
+        assert len(matches.hits) == int(others)
     assert storage.examine(thorough=True) == []
 
 
@@ -192,10 +192,10 @@ def test_statistics_of_an_erased_workspace_are_removed(storage: SqliteStorage) -
 
     def rows() -> int:
         with storage.engine.connect() as connection:
-            found = connection.exec_driver_sql(
+            count = connection.exec_driver_sql(
                 "SELECT count(*) FROM text_statistics WHERE workspace_key > 0"
             ).scalar()
-            return int(found or 0)
+            return int(count or 0)
 
     assert rows() == 1
     erase(storage, dataset)
@@ -228,10 +228,10 @@ def test_the_text_index_survives_any_number_of_rounds(storage: SqliteStorage, pa
                 REMOVED,
             )
             while reclaiming.step(driver, pages_of(path), thorough=False):
-                found = "SELECT count(*) FROM text_index WHERE text_index MATCH 'stays'"
-                assert driver.execute(found).fetchone() == (n + 1,)
+                query = "SELECT count(*) FROM text_index WHERE text_index MATCH 'stays'"
+                assert driver.execute(query).fetchone() == (n + 1,)
         assert levels(driver) <= text_levels.MAX_LEVELS
-        assert driver.execute(found).fetchone() == (1_100,)
+        assert driver.execute(query).fetchone() == (1_100,)
     assert storage.examine(thorough=True) == []
 
 
@@ -254,10 +254,10 @@ def test_an_index_with_too_many_levels_is_mended(storage: SqliteStorage, path: P
             pass
     assert storage.examine(thorough=True) == []
     with storage.read() as tx:
-        found = storage.text.search(
+        matches = storage.text.search(
             tx, "message", dataset.workspace.key, ["kept7"], 5, index_filter=EVERYTHING
         )
-    assert len(found.hits) == 1
+    assert len(matches.hits) == 1
 
 
 def test_new_texts_do_not_end_an_unfinished_merge(
@@ -290,8 +290,8 @@ def optimize(storage: SqliteStorage) -> None:
 
 def write_one(storage: SqliteStorage, dataset: Dataset, seq: int) -> None:
     def store(tx: Transaction) -> None:
-        (said,) = tx.messages.append([dataset.message(seq, content="later")])
-        row = TextRow(said.key, ["later"], session=1, at=NOW)
+        (message,) = tx.messages.append([dataset.message(seq, content="later")])
+        row = TextRow(message.key, ["later"], session=1, at=NOW)
         storage.text.add(tx, "message", dataset.workspace.key, [row])
 
     storage.write(store)

@@ -24,13 +24,13 @@ def test_only_the_owner_may_read_a_new_file(tmp_path: Path) -> None:
             load_settings(environ={}, overrides={"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/m.db"})
         )
         runtime.storage.migrate()
-        found = {path.name: rights(path) for path in tmp_path.iterdir()}
+        modes = {path.name: rights(path) for path in tmp_path.iterdir()}
         runtime.close()
     finally:
         os.umask(before)
-    assert {"m.db", "m.db-wal"} <= found.keys()
-    assert set(found.values()) == {0o600}
-    assert not [name for name in found if not name.startswith("m.db")]
+    assert {"m.db", "m.db-wal"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+    assert not [name for name in modes if not name.startswith("m.db")]
 
 
 def test_changed_file_permissions_are_kept(tmp_path: Path) -> None:

@@ -19,21 +19,6 @@ from memservice_sqlite.text import MAX_TERM_LENGTH, SqliteTextIndex, token
 from support.stores.sqlite_file import SqliteFile, open_whole
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store, migrated once: a copy is had faster."""
-    path = tmp_path_factory.mktemp("template") / "memory.db"
-    open_whole(path).close()
-    return path
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[SqliteFile]:
-    opened = SqliteFile(tmp_path / "text.db")
-    yield opened
-    opened.close()
-
-
 class TestSqliteTextInTheStorage(TextIndexContract):
     @pytest.fixture
     def open_index(
@@ -104,9 +89,9 @@ def test_rows_with_several_common_terms_come_first(file: SqliteFile) -> None:
             for n in range(1, 101)
         ],
     )
-    found = search(file, ["salt", "pepper"], k=3, budget=10)
-    assert {hit.key for hit in found.hits} == {3, 40, 77}
-    assert dict(found.frequencies) == {"salt": 51, "pepper": 52}
+    matches = search(file, ["salt", "pepper"], k=3, budget=10)
+    assert {hit.key for hit in matches.hits} == {3, 40, 77}
+    assert dict(matches.frequencies) == {"salt": 51, "pepper": 52}
 
 
 def test_terms_beyond_the_budget_count_in_hits(file: SqliteFile) -> None:
@@ -117,8 +102,8 @@ def test_terms_beyond_the_budget_count_in_hits(file: SqliteFile) -> None:
             for n in range(1, 101)
         ],
     )
-    found = search(file, ["common", "rare"], k=5, budget=20)
-    assert {hit.key: dict(hit.terms) for hit in found.hits} == {
+    matches = search(file, ["common", "rare"], k=5, budget=20)
+    assert {hit.key: dict(hit.terms) for hit in matches.hits} == {
         n: {"rare": 1, "common": 2} for n in range(1, 6)
     }
 
@@ -139,8 +124,8 @@ def test_few_rows_of_a_session_are_read_instead_of_many_postings(file: SqliteFil
         ],
     )
     file.statements.clear()
-    found = search(file, ["fox", "n22"], index_filter=IndexFilter(sessions=(5,), authors=(0,)))
-    assert {hit.key: dict(hit.terms) for hit in found.hits} == {
+    matches = search(file, ["fox", "n22"], index_filter=IndexFilter(sessions=(5,), authors=(0,)))
+    assert {hit.key: dict(hit.terms) for hit in matches.hits} == {
         20: {"fox": 1},
         22: {"fox": 1, "n22": 1},
     }
@@ -225,11 +210,11 @@ def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
 
 
 def test_counts_include_the_changes_of_other_connections(file: SqliteFile, tmp_path: Path) -> None:
-    other = SqliteFile(tmp_path / "text.db")
+    other = SqliteFile(tmp_path / "index.db")
     for n in range(10):
         add(file if n % 2 else other, [TextRow(key=n + 1, terms=["fox", f"n{n}"])])
-    found = search(other, ["fox"])
-    assert (found.documents, len(found.hits)) == (10, 10)
+    matches = search(other, ["fox"])
+    assert (matches.documents, len(matches.hits)) == (10, 10)
     other.close()
 
 
@@ -249,8 +234,8 @@ def test_more_terms_than_a_mask_has_bits(file: SqliteFile) -> None:
     terms = [f"n{n}" for n in range(100)]
     add(file, [TextRow(key=n + 1, terms=[term, "all"]) for n, term in enumerate(terms)])
     add(file, [TextRow(key=200, terms=terms)])
-    found = search(file, [*terms, "all"], k=150)
-    assert {hit.key: len(hit.terms) for hit in found.hits} == {
+    matches = search(file, [*terms, "all"], k=150)
+    assert {hit.key: len(hit.terms) for hit in matches.hits} == {
         200: 100,
         **dict.fromkeys(range(1, 101), 2),
     }

@@ -32,21 +32,6 @@ from support.processes import preloaded
 from support.stores.sqlite_file import SqliteFile, open_whole, view_of
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store, migrated once: a copy is had faster."""
-    path = tmp_path_factory.mktemp("template") / "memory.db"
-    open_whole(path).close()
-    return path
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Iterator[SqliteFile]:
-    opened = SqliteFile(tmp_path / "vectors.db")
-    yield opened
-    opened.close()
-
-
 class TestSqliteVectorsInTheStorage(VectorIndexContract):
     @pytest.fixture
     def open_index(
@@ -79,7 +64,7 @@ class TestSqliteVectorsThatForgetTombstones(VectorIndexContract):
         return lambda: Engine(SqliteVectorIndex(max_tombstones=0), file)
 
 
-def found(
+def keys_of(
     file: SqliteFile,
     index: SqliteVectorIndex,
     index_filter: IndexFilter = EVERYTHING,
@@ -93,8 +78,8 @@ def upsert(file: SqliteFile, index: SqliteVectorIndex, rows: Sequence[Any]) -> N
     file.write(lambda tx: index.upsert(tx, OURS, rows))
 
 
-def delete(file: SqliteFile, index: SqliteVectorIndex, gone: Sequence[int]) -> None:
-    file.write(lambda tx: index.delete(tx, OURS, gone))
+def delete(file: SqliteFile, index: SqliteVectorIndex, row_keys: Sequence[int]) -> None:
+    file.write(lambda tx: index.delete(tx, OURS, row_keys))
 
 
 def test_a_transaction_of_another_storage_is_refused() -> None:
@@ -107,7 +92,7 @@ def test_reused_keys_of_a_rolled_back_transaction_do_no_harm(
 ) -> None:
     index, bystander = SqliteVectorIndex(), SqliteVectorIndex()
     upsert(file, index, [row(1, 10)])
-    assert found(file, index) == found(file, bystander) == [1]
+    assert keys_of(file, index) == keys_of(file, bystander) == [1]
     ghosts: list[int] = []
 
     def fail(tx: Transaction) -> None:
@@ -120,27 +105,27 @@ def test_reused_keys_of_a_rolled_back_transaction_do_no_harm(
             )
         )
         # Both ask inside the transaction, and neither may keep what it sees.
-        for asked in (index, bystander):
-            assert keys(asked.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [1, 2, 3]
+        for opened in (index, bystander):
+            assert keys(opened.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [1, 2, 3]
         raise RolledBack
 
     with pytest.raises(RolledBack):
         file.write(fail)
-    assert found(file, index) == found(file, bystander) == [1]
+    assert keys_of(file, index) == keys_of(file, bystander) == [1]
     upsert(file, index, [row(7, 70), row(8, 80)])
     with file.engine.connect() as connection:
-        given = [
+        reused = [
             key
             for (key,) in connection.exec_driver_sql("SELECT key FROM vectors WHERE row_key > 1")
         ]
-    assert sorted(given) == sorted(ghosts), "the premise: SQLite gives the keys out again"
-    assert found(file, index) == found(file, bystander) == [1, 7, 8]
+    assert sorted(reused) == sorted(ghosts), "the premise: SQLite gives the keys out again"
+    assert keys_of(file, index) == keys_of(file, bystander) == [1, 7, 8]
 
 
 def test_a_rolled_back_deletion_does_no_harm(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n) for n in range(1, 5)])
-    assert found(file, index) == [1, 2, 3, 4]
+    assert keys_of(file, index) == [1, 2, 3, 4]
 
     def fail(tx: Transaction) -> None:
         index.delete(tx, OURS, [1, 2])
@@ -150,7 +135,7 @@ def test_a_rolled_back_deletion_does_no_harm(file: SqliteFile) -> None:
     with pytest.raises(RolledBack):
         file.write(fail)
     delete(file, index, [4])
-    assert found(file, index) == [1, 2, 3]
+    assert keys_of(file, index) == [1, 2, 3]
 
 
 def test_uncommitted_vectors_are_invisible_to_others(file: SqliteFile) -> None:
@@ -160,10 +145,10 @@ def test_uncommitted_vectors_are_invisible_to_others(file: SqliteFile) -> None:
     def ask_meanwhile(tx: Transaction) -> None:
         index.upsert(tx, OURS, [row(2, 5)])
         assert keys(index.query(tx, OURS, at_angle(0), 9, EVERYTHING)) == [2, 1]
-        assert found(file, index) == [1]
+        assert keys_of(file, index) == [1]
 
     file.write(ask_meanwhile)
-    assert found(file, index) == [2, 1]
+    assert keys_of(file, index) == [2, 1]
 
 
 def test_an_older_transaction_keeps_its_state(file: SqliteFile) -> None:
@@ -174,40 +159,40 @@ def test_an_older_transaction_keeps_its_state(file: SqliteFile) -> None:
         assert keys(index.query(tx, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
         upsert(file, index, [row(11, 11), row(12, 12, observer=1, observed=1)])
         delete(file, index, [1])
-        assert found(file, index) == list(range(2, 13))
+        assert keys_of(file, index) == list(range(2, 13))
         assert keys(index.query(tx, OURS, at_angle(0), 20, EVERYTHING)) == list(range(1, 11))
-    assert found(file, index) == list(range(2, 13))
+    assert keys_of(file, index) == list(range(2, 13))
 
 
 def test_after_growth_only_new_rows_are_read(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n / 10) for n in range(1, 501)])
-    assert len(found(file, index)) == 500
+    assert len(keys_of(file, index)) == 500
     for n in range(501, 504):
         upsert(file, index, [row(n, n / 10)])
         file.statements.clear()
-        assert len(found(file, index)) == n
+        assert len(keys_of(file, index)) == n
         reading = [statement for statement in file.statements if "r.vector" in statement]
         assert len(reading) == 1
         assert "r.key > ?" in reading[0]
     delete(file, index, [1])
     file.statements.clear()
-    assert len(found(file, index)) == 502
+    assert len(keys_of(file, index)) == 502
     assert not [statement for statement in file.statements if "r.vector" in statement]
     file.statements.clear()
-    assert len(found(file, index)) == 502
+    assert len(keys_of(file, index)) == 502
     assert len(file.statements) == 3, "begin, one read, commit"
 
 
 def test_changes_are_found_by_an_index_seek(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 1)])
-    found(file, index)
+    keys_of(file, index)
     upsert(file, index, [row(2, 2)])
     delete(file, index, [1])
     file.statements.clear()
-    found(file, index)
-    found(file, index, IndexFilter(observers=(1,), observed=(1,)))
+    keys_of(file, index)
+    keys_of(file, index, IndexFilter(observers=(1,), observed=(1,)))
     selects = [statement for statement in file.statements if "FROM vector" in statement]
     with file.engine.connect() as connection:
         for sql in selects:
@@ -230,39 +215,39 @@ def test_memory_is_bounded_and_results_stay_correct(file: SqliteFile) -> None:
     upsert(file, index, [row(n, n / 10, observer=1 + n % 10, observed=1) for n in range(1, 1_001)])
     for observer in (1, 2, 3, 1, 9, 10, 1):
         expected = [n for n in range(1, 1_001) if 1 + n % 10 == observer]
-        assert found(file, index, IndexFilter(observers=(observer,), observed=(1,))) == expected
+        assert keys_of(file, index, IndexFilter(observers=(observer,), observed=(1,))) == expected
         assert index.cached_bytes <= 30_000
-    assert found(file, index) == list(range(1, 1_001))
+    assert keys_of(file, index) == list(range(1, 1_001))
     assert index.cached_bytes <= 30_000
     upsert(file, index, [row(n, n / 10, observer=1, observed=1) for n in range(1_001, 1_501)])
-    assert found(file, index) == list(range(1, 1_501))
+    assert keys_of(file, index) == list(range(1, 1_501))
     assert index.cached_bytes <= 30_000
 
 
 def test_deleted_vectors_leave_memory(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n / 10) for n in range(1, 1_001)])
-    found(file, index)
+    keys_of(file, index)
     full = index.cached_bytes
     delete(file, index, range(1, 901))
-    assert found(file, index) == list(range(901, 1_001))
+    assert keys_of(file, index) == list(range(901, 1_001))
     assert index.cached_bytes < full / 5
 
 
 def test_pruned_tombstones_are_detected(file: SqliteFile) -> None:
     writer, reader = SqliteVectorIndex(max_tombstones=3), SqliteVectorIndex()
     upsert(file, writer, [row(n, n) for n in range(1, 31)])
-    assert len(found(file, reader)) == 30
+    assert len(keys_of(file, reader)) == 30
     for n in range(1, 21):
         delete(file, writer, [n])
     with file.engine.connect() as connection:
         assert (
             connection.exec_driver_sql("SELECT count(*) FROM vector_tombstones").scalar_one() == 3
         )
-    assert found(file, reader) == list(range(21, 31))
+    assert keys_of(file, reader) == list(range(21, 31))
     delete(file, writer, [21, 22])
     file.statements.clear()
-    assert found(file, reader) == list(range(23, 31))
+    assert keys_of(file, reader) == list(range(23, 31))
     assert not [statement for statement in file.statements if "r.vector" in statement], (
         "two tombstones are a delta"
     )
@@ -271,16 +256,16 @@ def test_pruned_tombstones_are_detected(file: SqliteFile) -> None:
 def test_deletions_that_bypass_the_index_are_detected(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(n, n) for n in range(1, 5)])
-    assert len(found(file, index)) == 4
+    assert len(keys_of(file, index)) == 4
     with file.transaction("BEGIN IMMEDIATE") as connection:
         connection.exec_driver_sql("DELETE FROM vectors WHERE row_key = 2")
-    assert found(file, index) == [1, 3, 4]
+    assert keys_of(file, index) == [1, 3, 4]
 
 
 def test_changes_of_another_process_are_read(file: SqliteFile, tmp_path: Path) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 1), row(2, 2)])
-    assert found(file, index) == [1, 2]
+    assert keys_of(file, index) == [1, 2]
     script = """
 import sys
 from pathlib import Path
@@ -292,7 +277,7 @@ file.write(lambda view: (index.upsert(view, OURS, [row(3, 3)]), index.delete(vie
 """
     done = preloaded.run_python(script, str(tmp_path / "vectors.db"), folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert found(file, index) == [2, 3]
+    assert keys_of(file, index) == [2, 3]
 
 
 def test_many_threads_on_one_index(file: SqliteFile) -> None:
@@ -322,7 +307,7 @@ def test_many_threads_on_one_index(file: SqliteFile) -> None:
             pool.submit(read, n) for n in range(4)
         ]:
             done.result(timeout=60)
-    assert len(found(file, index)) == 60
+    assert len(keys_of(file, index)) == 60
 
 
 def test_equal_vectors_have_equal_scores_at_any_position(file: SqliteFile) -> None:
@@ -356,13 +341,13 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(
         sizes=st.lists(st.sampled_from([0, 1_500, 3_000, 10**6]), min_size=2, max_size=2),
-        kept=st.sampled_from([0, 2, 100]),
+        limit=st.sampled_from([0, 2, 100]),
     )
-    def open(self, sizes: list[int], kept: int) -> None:
-        self.indexes = [SqliteVectorIndex(size, kept) for size in sizes]
+    def open(self, sizes: list[int], limit: int) -> None:
+        self.indexes = [SqliteVectorIndex(size, limit) for size in sizes]
 
     @rule(
-        who=st.integers(0, 1),
+        number=st.integers(0, 1),
         steps=st.lists(
             st.tuples(
                 st.sampled_from(["upsert", "delete", "ask", "drop"]),
@@ -373,8 +358,8 @@ class Histories(RuleBasedStateMachine):
         ),
         fails=st.booleans(),
     )
-    def transact(self, who: int, steps: list[tuple[str, list[int], int]], fails: bool) -> None:
-        index, rows = self.indexes[who], dict(self.committed)
+    def transact(self, number: int, steps: list[tuple[str, list[int], int]], fails: bool) -> None:
+        index, rows = self.indexes[number], dict(self.committed)
 
         def run(tx: Transaction) -> None:
             for what, of, degrees in steps:
@@ -412,10 +397,10 @@ class Histories(RuleBasedStateMachine):
     def write_elsewhere(self, of: list[int]) -> None:
         self.file.write(lambda tx: self.indexes[0].upsert(tx, THEIRS, [row(key) for key in of]))
 
-    @rule(who=st.integers(0, 1))
-    def ask(self, who: int) -> None:
+    @rule(number=st.integers(0, 1))
+    def ask(self, number: int) -> None:
         with self.file.read() as tx:
-            self.compare(self.indexes[who], tx, self.committed)
+            self.compare(self.indexes[number], tx, self.committed)
 
     @invariant()
     def within_bounds(self) -> None:
@@ -449,7 +434,7 @@ def test_any_history_behaves_like_a_dict(tmp_path_factory: pytest.TempPathFactor
 def test_memory_of_dropped_spaces_is_freed(file: SqliteFile) -> None:
     index, other = SqliteVectorIndex(), SqliteVectorIndex()
     upsert(file, index, [row(1, 10), row(2, 20)])
-    assert found(file, index) == found(file, other) == [1, 2]
+    assert keys_of(file, index) == keys_of(file, other) == [1, 2]
     assert min(index.cached_bytes, other.cached_bytes) > 0
     file.write(lambda tx: index.drop(tx, OURS))
     assert index.cached_bytes == 0, "that process did it itself"
@@ -457,13 +442,13 @@ def test_memory_of_dropped_spaces_is_freed(file: SqliteFile) -> None:
         other.sweep(tx)
     assert other.cached_bytes == 0
     upsert(file, index, [row(3, 30)])
-    assert found(file, index) == found(file, other) == [3]
+    assert keys_of(file, index) == keys_of(file, other) == [3]
 
 
 def test_memory_of_existing_spaces_is_kept(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 10), row(2, 20)])
-    assert found(file, index) == [1, 2]
+    assert keys_of(file, index) == [1, 2]
     delete(file, index, [1])
     with file.read() as tx:
         index.sweep(tx)
@@ -471,13 +456,13 @@ def test_memory_of_existing_spaces_is_kept(file: SqliteFile) -> None:
         index.sweep(tx)
     assert index.cached_bytes > 0
     assert len(file.statements) <= 2, "where nothing was deleted nothing is looked for"
-    assert found(file, index) == [2]
+    assert keys_of(file, index) == [2]
 
 
 def test_a_rolled_back_drop_only_reads_the_space_again(file: SqliteFile) -> None:
     index = SqliteVectorIndex()
     upsert(file, index, [row(1, 10)])
-    assert found(file, index) == [1]
+    assert keys_of(file, index) == [1]
 
     def fail(tx: Transaction) -> None:
         index.drop(tx, OURS)
@@ -485,7 +470,7 @@ def test_a_rolled_back_drop_only_reads_the_space_again(file: SqliteFile) -> None
 
     with pytest.raises(RolledBack):
         file.write(fail)
-    assert found(file, index) == [1]
+    assert keys_of(file, index) == [1]
 
 
 def test_a_health_check_frees_memory_of_dropped_spaces(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -31,40 +32,64 @@ class BrokenText(TextIndexContract):
         return lambda: Engine(broken(), storage)
 
 
+class Query(NamedTuple):
+    """The arguments of a search, and the correct search."""
+
+    search: Callable[..., TextMatches]
+    tx: Transaction | None
+    kind: str
+    workspace_key: int
+    terms: Sequence[str]
+    k: int
+    index_filter: IndexFilter
+    ids: Sequence[int] | None
+
+    def run(self, **changes: Any) -> TextMatches:
+        """The correct answer to this query, or to one with other arguments."""
+        query = self._replace(**changes)
+        return self.search(
+            query.tx,
+            query.kind,
+            query.workspace_key,
+            query.terms,
+            query.k,
+            query.index_filter,
+            query.ids,
+        )
+
+
+class Altered(MemoryTextIndex):
+    """An index that answers something else."""
+
+    def search(
+        self,
+        tx: Transaction | None,
+        kind: str,
+        workspace_key: int,
+        terms: Sequence[str],
+        k: int,
+        index_filter: IndexFilter,
+        ids: Sequence[int] | None = None,
+    ) -> TextMatches:
+        search = super().search
+        return self.answer(Query(search, tx, kind, workspace_key, terms, k, index_filter, ids))
+
+    def answer(self, query: Query) -> TextMatches:
+        raise NotImplementedError
+
+
 class TestTextDropsAFilter(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801 - an attribute
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            return super().search(
-                tx, kind, workspace_key, terms, k, replace(index_filter, authors=None), ids
-            )
+    class broken(Altered):  # noqa: N801 - an attribute
+        def answer(self, query: Query) -> TextMatches:
+            return query.run(index_filter=replace(query.index_filter, authors=None))
 
     caught_by = ("test_any_of[author]", "test_conditions_are_anded")
 
 
 class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            return super().search(
-                tx, kind, workspace_key, terms, k, empty_means_all(index_filter), ids
-            )
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            return query.run(index_filter=empty_means_all(query.index_filter))
 
     caught_by = (
         "test_any_of_nothing_matches_nothing[sessions]",
@@ -73,44 +98,19 @@ class TestTextTakesAnEmptyAnyOfForNone(BrokenText):
 
 
 class TestTextExcludesABound(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            from datetime import timedelta
-
-            later = (
-                None
-                if index_filter.since is None
-                else index_filter.since + timedelta(microseconds=1)
-            )
-            return super().search(
-                tx, kind, workspace_key, terms, k, replace(index_filter, since=later), ids
-            )
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            since = query.index_filter.since
+            later = None if since is None else since + timedelta(microseconds=1)
+            return query.run(index_filter=replace(query.index_filter, since=later))
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
 
 class TestTextIgnoresK(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            return super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            return query.run(k=10**9)
 
     caught_by = (
         "test_k_limits_the_hits[0]",
@@ -120,57 +120,27 @@ class TestTextIgnoresK(BrokenText):
 
 
 class TestTextFiltersAfterK(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            first = {
-                hit.key
-                for hit in super().search(tx, kind, workspace_key, terms, k, EVERYTHING, ids).hits
-            }
-            matches = super().search(tx, kind, workspace_key, terms, 10**9, index_filter, ids)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            first = {hit.key for hit in query.run(index_filter=EVERYTHING).hits}
+            matches = query.run(k=10**9)
             return replace(matches, hits=[hit for hit in matches.hits if hit.key in first])
 
     caught_by = ("test_k_counts_matching_rows",)
 
 
 class TestTextIgnoresIds(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            return super().search(tx, kind, workspace_key, terms, k, index_filter)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            return query.run(ids=None)
 
     caught_by = ("test_ids_confine_the_search",)
 
 
 class TestTextTakesNoIdsForAll(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            return super().search(tx, kind, workspace_key, terms, k, index_filter, ids or None)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            return query.run(ids=query.ids or None)
 
     caught_by = ("test_ids_confine_the_search",)
 
@@ -186,21 +156,10 @@ class TestTextLeaksAWorkspace(BrokenText):
 class TestTextCountsAllWorkspaces(BrokenText):
     """Its rows are apart, its statistics are not."""
 
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            mine = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
-            theirs = super().search(
-                tx, kind, 12 if workspace_key == 1 else 1, terms, k, index_filter, ids
-            )
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            mine = query.run()
+            theirs = query.run(workspace_key=12 if query.workspace_key == 1 else 1)
             return replace(mine, documents=mine.documents + theirs.documents)
 
     caught_by = ("test_other_workspaces_change_nothing",)
@@ -209,22 +168,13 @@ class TestTextCountsAllWorkspaces(BrokenText):
 class TestTextCountsWhatFits(BrokenText):
     """Statistics of the filtered rows in place of the workspace's."""
 
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            matches = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            matches = query.run()
             return replace(
                 matches,
                 frequencies={
-                    term: sum(term in hit.terms for hit in matches.hits) for term in terms
+                    term: sum(term in hit.terms for hit in matches.hits) for term in query.terms
                 },
             )
 
@@ -268,38 +218,21 @@ class TestTextKeepsTheOldTerms(BrokenText):
 
 
 class TestTextWantsAllTerms(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            matches = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            matches = query.run()
             return replace(
-                matches, hits=[hit for hit in matches.hits if len(hit.terms) == len(set(terms))]
+                matches,
+                hits=[hit for hit in matches.hits if len(hit.terms) == len(set(query.terms))],
             )
 
     caught_by = ("test_any_term_is_enough",)
 
 
 class TestTextForgetsHowOften(BrokenText):
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            matches = super().search(tx, kind, workspace_key, terms, k, index_filter, ids)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            matches = query.run()
             return replace(
                 matches,
                 hits=[
@@ -314,20 +247,9 @@ class TestTextForgetsHowOften(BrokenText):
 class TestTextTreatsTermsAsSyntax(BrokenText):
     """A star at the end asks for all that begins so, as in FTS5."""
 
-    class broken(MemoryTextIndex):  # noqa: N801
-        def search(
-            self,
-            tx: Transaction | None,
-            kind: str,
-            workspace_key: int,
-            terms: Sequence[str],
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> TextMatches:
-            return super().search(
-                tx, kind, workspace_key, [term.rstrip("*") for term in terms], k, index_filter, ids
-            )
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> TextMatches:
+            return query.run(terms=[term.rstrip("*") for term in query.terms])
 
     caught_by = ("test_a_term_may_be_any_text[hostile]",)
 

@@ -8,7 +8,8 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -38,8 +39,27 @@ class BrokenVectors(VectorIndexContract):
         return lambda: Engine(broken(), storage)
 
 
+class Query(NamedTuple):
+    """The arguments of a query, and the correct one."""
+
+    query: Callable[..., list[VectorHit]]
+    tx: Transaction | None
+    space: Space
+    vector: Vector
+    k: int
+    index_filter: IndexFilter
+    ids: Sequence[int] | None
+
+    def run(self, **changes: Any) -> list[VectorHit]:
+        """The correct answer to this query, or to one with other arguments."""
+        query = self._replace(**changes)
+        return self.query(
+            query.tx, query.space, query.vector, query.k, query.index_filter, query.ids
+        )
+
+
 class Altered(MemoryVectorIndex):
-    """Asks for something else than it was asked for, or answers something else."""
+    """An index that answers something else."""
 
     def query(
         self,
@@ -50,145 +70,106 @@ class Altered(MemoryVectorIndex):
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        return self.answer(
-            super().query(tx, space, vector, *self.changed_query(k, index_filter), ids)
-        )
+        return self.answer(Query(super().query, tx, space, vector, k, index_filter, ids))
 
-    def changed_query(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-        return k, index_filter
-
-    def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
-        return hits
+    def answer(self, query: Query) -> list[VectorHit]:
+        raise NotImplementedError
 
 
 class TestVectorsDropAFilter(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def changed_query(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-            return k, replace(index_filter, sessions=None)
+        def answer(self, query: Query) -> list[VectorHit]:
+            return query.run(index_filter=replace(query.index_filter, sessions=None))
 
     caught_by = ("test_any_of[session]", "test_conditions_are_anded")
 
 
 class TestVectorsTakeAnEmptyAnyOfForNone(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def changed_query(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-            return k, empty_means_all(index_filter)
+        def answer(self, query: Query) -> list[VectorHit]:
+            return query.run(index_filter=empty_means_all(query.index_filter))
 
     caught_by = ("test_any_of_nothing_matches_nothing[observers]",)
 
 
 class TestVectorsCutOffAnyOf(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def changed_query(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-            return k, replace(
-                index_filter,
-                sessions=None if index_filter.sessions is None else index_filter.sessions[:100],
-            )
+        def answer(self, query: Query) -> list[VectorHit]:
+            sessions = query.index_filter.sessions
+            first = None if sessions is None else sessions[:100]
+            return query.run(index_filter=replace(query.index_filter, sessions=first))
 
     caught_by = ("test_any_of_a_thousand_values",)
 
 
 class TestVectorsExcludeABound(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def changed_query(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-            from datetime import timedelta
-
-            return k, replace(
-                index_filter,
-                until=None
-                if index_filter.until is None
-                else index_filter.until - timedelta(microseconds=1),
-            )
+        def answer(self, query: Query) -> list[VectorHit]:
+            until = query.index_filter.until
+            earlier = None if until is None else until - timedelta(microseconds=1)
+            return query.run(index_filter=replace(query.index_filter, until=earlier))
 
     caught_by = ("test_time_bounds_are_inclusive_and_exact",)
 
 
 class TestVectorsReturnDistance(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
-            return [VectorHit(hit.key, 1.0 - hit.score) for hit in hits]
+        def answer(self, query: Query) -> list[VectorHit]:
+            return [VectorHit(hit.key, 1.0 - hit.score) for hit in query.run()]
 
     caught_by = ("test_scores_are_cosine_similarities",)
 
 
 class TestVectorsReturnTheFarthestFirst(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
-            return hits[::-1]
+        def answer(self, query: Query) -> list[VectorHit]:
+            return query.run()[::-1]
 
     caught_by = ("test_scores_are_cosine_similarities", "test_ties_are_ordered_by_key")
 
 
 class TestVectorsScoreFromZeroToOne(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def answer(self, hits: list[VectorHit]) -> list[VectorHit]:
-            return [VectorHit(hit.key, (1.0 + hit.score) / 2) for hit in hits]
+        def answer(self, query: Query) -> list[VectorHit]:
+            return [VectorHit(hit.key, (1.0 + hit.score) / 2) for hit in query.run()]
 
     caught_by = ("test_scores_are_cosine_similarities",)
 
 
 class TestVectorsScoreByInnerProduct(BrokenVectors):
-    class broken(MemoryVectorIndex):  # noqa: N801
-        def query(
-            self,
-            tx: Transaction | None,
-            space: Space,
-            vector: Vector,
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> list[VectorHit]:
-            rows = self._vectors(tx, space)
-            hits = super().query(tx, space, vector, 10**9, index_filter, ids)
-            return sorted(
-                (VectorHit(hit.key, float(rows[hit.key][0].vector @ vector)) for hit in hits),
-                key=lambda hit: -hit.score,
-            )[:k]
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> list[VectorHit]:
+            rows = self._vectors(query.tx, query.space)
+            hits = (
+                VectorHit(hit.key, float(rows[hit.key][0].vector @ query.vector))
+                for hit in query.run(k=10**9)
+            )
+            return sorted(hits, key=lambda hit: -hit.score)[: query.k]
 
     caught_by = ("test_lengths_do_not_count",)
 
 
 class TestVectorsIgnoreK(BrokenVectors):
     class broken(Altered):  # noqa: N801
-        def changed_query(self, k: int, index_filter: IndexFilter) -> tuple[int, IndexFilter]:
-            return 10**9, index_filter
+        def answer(self, query: Query) -> list[VectorHit]:
+            return query.run(k=10**9)
 
     caught_by = ("test_k_limits_the_hits[1]", "test_k_limits_the_hits[0]")
 
 
 class TestVectorsFilterAfterK(BrokenVectors):
-    class broken(MemoryVectorIndex):  # noqa: N801
-        def query(
-            self,
-            tx: Transaction | None,
-            space: Space,
-            vector: Vector,
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> list[VectorHit]:
-            first = {hit.key for hit in super().query(tx, space, vector, k, EVERYTHING, ids)}
-            return [
-                hit
-                for hit in super().query(tx, space, vector, k, index_filter, ids)
-                if hit.key in first
-            ]
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> list[VectorHit]:
+            first = {hit.key for hit in query.run(index_filter=EVERYTHING)}
+            return [hit for hit in query.run() if hit.key in first]
 
     caught_by = ("test_k_counts_matching_rows",)
 
 
 class TestVectorsIgnoreIds(BrokenVectors):
-    class broken(MemoryVectorIndex):  # noqa: N801
-        def query(
-            self,
-            tx: Transaction | None,
-            space: Space,
-            vector: Vector,
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> list[VectorHit]:
-            return super().query(tx, space, vector, k, index_filter, ids or None)
+    class broken(Altered):  # noqa: N801
+        def answer(self, query: Query) -> list[VectorHit]:
+            return query.run(ids=query.ids or None)
 
     caught_by = ("test_ids_confine_the_search",)
 
@@ -262,27 +243,14 @@ class TestVectorsListDeletedKeys(BrokenVectors):
 class TestVectorsCacheForEver(BrokenVectors):
     """Answers from what it saw first, until it is opened again."""
 
-    class broken(MemoryVectorIndex):  # noqa: N801
+    class broken(Altered):  # noqa: N801
         def __init__(self) -> None:
             self._first_vectors: dict[int, dict[int, Any]] = {}
 
-        def query(
-            self,
-            tx: Transaction | None,
-            space: Space,
-            vector: Vector,
-            k: int,
-            index_filter: IndexFilter,
-            ids: Sequence[int] | None = None,
-        ) -> list[VectorHit]:
-            first_vectors = self._first_vectors.setdefault(
-                space.key, dict(self._vectors(tx, space))
-            )
-            return [
-                hit
-                for hit in super().query(tx, space, vector, k, index_filter, ids)
-                if hit.key in first_vectors
-            ]
+        def answer(self, query: Query) -> list[VectorHit]:
+            vectors = dict(self._vectors(query.tx, query.space))
+            first_vectors = self._first_vectors.setdefault(query.space.key, vectors)
+            return [hit for hit in query.run() if hit.key in first_vectors]
 
     caught_by = ("test_another_opening_sees_changes",)
 
@@ -334,7 +302,7 @@ class TestVectorsLoseOneOfTwoUpserts(BrokenVectors):
     caught_by = ("test_simultaneous_upserts_lose_nothing",)
 
 
-class Named(MemoryVectorIndex):
+class Named(Altered):
     """Keeps levels, and asks for them, in another form than they were given."""
 
     def named(self, text: str) -> str:
@@ -350,19 +318,10 @@ class Named(MemoryVectorIndex):
             ],
         )
 
-    def query(
-        self,
-        tx: Transaction | None,
-        space: Space,
-        vector: Vector,
-        k: int,
-        index_filter: IndexFilter,
-        ids: Sequence[int] | None = None,
-    ) -> list[VectorHit]:
-        levels = (
-            None if index_filter.levels is None else tuple(map(self.named, index_filter.levels))
-        )
-        return super().query(tx, space, vector, k, replace(index_filter, levels=levels), ids)
+    def answer(self, query: Query) -> list[VectorHit]:
+        levels = query.index_filter.levels
+        changed = None if levels is None else tuple(map(self.named, levels))
+        return query.run(index_filter=replace(query.index_filter, levels=changed))
 
 
 class TestVectorsCutLongNames(BrokenVectors):
