@@ -104,9 +104,9 @@ def fill(rt: Runtime, size: Size) -> None:
         names = peers[start : start + BATCH_SIZE]
         drafts = [Draft(text(), name) for name in names]
         messages.create(rt, OPERATOR, WORKSPACE, "everyone", drafts)
-        held = [ConclusionDraft(text(), PEER, PEER, LARGE) for _ in names]
-        held += [ConclusionDraft(text(), name, PEER) for name in names]
-        conclusions.create(rt, OPERATOR, WORKSPACE, held)
+        conclusion_drafts = [ConclusionDraft(text(), PEER, PEER, LARGE) for _ in names]
+        conclusion_drafts += [ConclusionDraft(text(), name, PEER) for name in names]
+        conclusions.create(rt, OPERATOR, WORKSPACE, conclusion_drafts)
     for number in range(size.rows):
         api_keys.mint(rt, OPERATOR, KeyRequest(workspace_id=WORKSPACE), label=f"key {number}")
     rt.storage.write(lambda tx: _add_records(rt, tx, size.rows))

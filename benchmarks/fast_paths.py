@@ -208,13 +208,13 @@ def vectors_read() -> tuple[str, Work, Work]:
 def settings_groups() -> tuple[str, Work, Work]:
     names = [f"setting_{number}" for number in range(10)]
 
-    def made(**options: bool) -> None:
+    def define(**options: bool) -> None:
         for number in range(30):
             dataclasses.make_dataclass(
                 f"Group{number}", [(name, int, 0) for name in names], frozen=True, **options
             )
 
-    return "30 groups of settings defined", lambda: made(eq=False, repr=False), made
+    return "30 groups of settings defined", lambda: define(eq=False, repr=False), define
 
 
 def commands(uri: str) -> tuple[str, Work, Work]:

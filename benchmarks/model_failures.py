@@ -166,7 +166,7 @@ def bad_dream(quick: bool) -> Row:
         store.work()
         before = sorted(store.live("alice"))
         hides_all = True
-        held = store.dream("alice")
+        dream = store.dream("alice")
         after_held = len(store.live("alice"))
         hides_all = False
         task = store.dream("alice")
@@ -175,11 +175,11 @@ def bad_dream(quick: bool) -> Row:
         without = sum(change.successor is None for change in changes)
         dream_changes.undo(store.rt, PRINCIPAL, WORKSPACE, task.uid)
         restored = sorted(store.live("alice")) == before
-    is_met = (len(before), held.state, after_held, restored) == (number, "held", number, True)
+    is_met = (len(before), dream.state, after_held, restored) == (number, "held", number, True)
     return Row(
         f"a dream supersedes everything, another one a fifth, of {number} conclusions",
         "at most max(5, 20 %) superseded, at most 2 without a successor; undo restores all",
-        f"first: {held.state}, {number - after_held} superseded; second: {superseded} superseded, "
+        f"first: {dream.state}, {number - after_held} superseded; second: {superseded} superseded, "
         f"{without} without a successor, {'all' if restored else 'not all'} restored",
         is_met and 0 < superseded <= max(5, number // 5) and without <= 2,
     )
@@ -223,20 +223,20 @@ def long_message(quick: bool) -> Row:
 
 
 def confirmations(quick: bool) -> Row:
-    kept = sum(map(_is_kept, CONFIRMED))
+    remaining = sum(map(_is_kept, CONFIRMED))
     wrong = sum(map(_is_kept, NOT_CONFIRMED))
     return Row(
         f"{len(CONFIRMED)} dialogues of confirmations, {len(NOT_CONFIRMED)} that confirm nothing",
         "at least 38 kept, 0 misattributed",
-        f"{kept} kept, {wrong} misattributed",
-        kept >= 38 and wrong == 0,
+        f"{remaining} kept, {wrong} misattributed",
+        remaining >= 38 and wrong == 0,
     )
 
 
 def _is_kept(dialogue: Dialogue) -> bool:
     window = dialogue.messages()
-    kept, _ = attributed([dialogue.derived(window)], window[-1:], window, ["alice"])
-    return bool(kept)
+    remaining, _ = attributed([dialogue.derived(window)], window[-1:], window, ["alice"])
+    return bool(remaining)
 
 
 def ollama(quick: bool) -> Row:

@@ -108,11 +108,11 @@ class Indexed:
         """Term counts of the turns up to two before and after, as text without speaker and
         date."""
         at = {position: key for key, position in self.positions.items()}
-        found: dict[int, Counter[str]] = {}
+        counts: dict[int, Counter[str]] = {}
         for key, (session, seq) in self.positions.items():
             near = [at.get((session, seq + step)) for step in range(-WINDOW, WINDOW + 1) if step]
-            found[key] = sum((self.raw[n] for n in near if n is not None), Counter())
-        return found
+            counts[key] = sum((self.raw[n] for n in near if n is not None), Counter())
+        return counts
 
     @cached_property
     def positions(self) -> dict[int, tuple[int, int]]:
@@ -241,7 +241,7 @@ def measure(
 ) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Per-question values: method → measure → category → values, categories in the questions'
     order, with `all` among them."""
-    found: dict[str, dict[str, dict[str, list[float]]]] = {
+    values: dict[str, dict[str, dict[str, list[float]]]] = {
         name: {m: defaultdict(list) for m in MEASURES} for name in methods
     }
     for source in corpus:
@@ -253,9 +253,9 @@ def measure(
                 order = ranked(boosted(data, question.text, scores) if boost else scores)
                 for label, score in MEASURES.items():
                     value = score(order, question.evidence, data.sizes)
-                    found[name][label]["all"].append(value)
-                    found[name][label][question.category].append(value)
-    return found
+                    values[name][label]["all"].append(value)
+                    values[name][label][question.category].append(value)
+    return values
 
 
 def main() -> None:
@@ -270,16 +270,16 @@ def main() -> None:
     parser.add_argument("--locomo", type=Path, help="LoCoMo's json")
     parser.add_argument("--beam", type=Path, help="BEAM's folder of chats of one size")
     parser.add_argument("--categories", action="store_true", help="r@10 by category as well")
-    given = parser.parse_args()
-    if given.locomo:
-        corpus = load_locomo(given.locomo)
-    elif given.beam:
-        corpus = load_beam(given.beam)
+    options = parser.parse_args()
+    if options.locomo:
+        corpus = load_locomo(options.locomo)
+    elif options.beam:
+        corpus = load_beam(options.beam)
     else:
         corpus = [
             c
-            for seed in given.seeds.split(",")
-            for c in conversations(int(seed), given.count, given.idle)
+            for seed in options.seeds.split(",")
+            for c in conversations(int(seed), options.count, options.idle)
         ]
     print(
         f"{len(corpus)} conversations, {sum(len(c.turns) for c in corpus)} turns, "
@@ -300,7 +300,7 @@ def main() -> None:
                 + "".join(f"{figure(v['all'])!s:>14}" for v in by_measure.values())
                 + f"   {change.mean:+5.1f} ({change.low:+.1f}, {change.high:+.1f})"
             )
-        if given.categories:
+        if options.categories:
             for category in results["raw text"]["r@10"]:
                 print(
                     f"  {category}: "

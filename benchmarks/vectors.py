@@ -40,14 +40,14 @@ def heaped(rows: int, dimension: int, seed: int) -> Matrix:
     directions = dice.standard_normal((DIRECTIONS, dimension), dtype=np.float32) / np.sqrt(
         DIRECTIONS
     )
-    made = np.empty((rows, dimension), np.float32)
+    matrix = np.empty((rows, dimension), np.float32)
     for start in range(0, rows, 100_000):
-        part = made[start : start + 100_000]
+        part = matrix[start : start + 100_000]
         part[:] = middles[dice.integers(HEAPS, size=len(part))]
         part += dice.standard_normal((len(part), DIRECTIONS), dtype=np.float32) @ directions
         part += 0.1 * dice.standard_normal(part.shape, dtype=np.float32)
         part /= np.linalg.norm(part, axis=1, keepdims=True)
-    return made
+    return matrix
 
 
 def make_space(rt: Runtime, dimension: int) -> Space:
@@ -89,7 +89,7 @@ def measure(
     rt: Runtime,
     space: Space,
     vectors: Matrix,
-    asked: Matrix,
+    queries: Matrix,
     name: str,
     where: IndexFilter,
     fits: Any,
@@ -97,8 +97,8 @@ def measure(
     """Print the recall of the nearest ten, and the median and 95th percentile of the time."""
     keys = np.nonzero(fits)[0]
     among = vectors[keys]
-    found, times = 0.0, []
-    for vector in asked:
+    hits_sum, times = 0.0, []
+    for vector in queries:
         exact = set((keys[np.argsort(-(among @ vector))[:K]] + 1).tolist())
         began = time.perf_counter()
         if rt.vectors_transactional:
@@ -107,9 +107,9 @@ def measure(
         else:
             hits = rt.vectors.query(None, space, vector, K, where)
         times.append((time.perf_counter() - began) * 1_000)
-        found += len(exact & {hit.key for hit in hits}) / len(exact)
+        hits_sum += len(exact & {hit.key for hit in hits}) / len(exact)
     print(
-        f"{name:<28} recall@{K} {found / len(asked):.3f}   median {np.median(times):7.1f} "
+        f"{name:<28} recall@{K} {hits_sum / len(queries):.3f}   median {np.median(times):7.1f} "
         f"ms   p95 {np.percentile(times, 95):7.1f} ms"
     )
 
@@ -127,7 +127,7 @@ def main() -> None:
     rt.storage.migrate()
     vectors = heaped(options.rows, options.dimension, options.seed)
     dice = np.random.default_rng(options.seed + 1)
-    asked = vectors[
+    queries = vectors[
         dice.integers(options.rows, size=options.queries)
     ] + 0.02 * dice.standard_normal((options.queries, options.dimension), dtype=np.float32)
     space = make_space(rt, options.dimension)
@@ -143,15 +143,21 @@ def main() -> None:
         print(f"index built in {time.monotonic() - began:.0f} s")
     number = np.arange(1, options.rows + 1)
     session = max(1, options.rows // 2_000)
-    measure(rt, space, vectors, asked, "everything", EVERYTHING, number > 0)
+    measure(rt, space, vectors, queries, "everything", EVERYTHING, number > 0)
     measure(
-        rt, space, vectors, asked, "one author of ten", IndexFilter(authors=(3,)), number % 10 == 3
+        rt,
+        space,
+        vectors,
+        queries,
+        "one author of ten",
+        IndexFilter(authors=(3,)),
+        number % 10 == 3,
     )
     measure(
         rt,
         space,
         vectors,
-        asked,
+        queries,
         "one session",
         IndexFilter(sessions=(session,)),
         1 + number // 1_000 == session,

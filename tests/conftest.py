@@ -73,14 +73,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def storages_for(metafunc: pytest.Metafunc, argument: str) -> tuple[str, ...]:
     """The storages that a test runs on, by `--storage` and by its marks."""
     possible = STORAGES[argument]
-    wanted = metafunc.config.getoption("--storage")
-    if wanted == "all" or (
-        wanted is None and metafunc.definition.get_closest_marker("every_storage")
+    option = metafunc.config.getoption("--storage")
+    if option == "all" or (
+        option is None and metafunc.definition.get_closest_marker("every_storage")
     ):
         indexes = metafunc.definition.get_closest_marker("every_index")
-        return (*possible, *VECTOR_INDEXES) if indexes and wanted == "all" else possible
-    wanted = wanted or DEFAULT_STORAGE
-    return (wanted,) if wanted in possible else possible[:1]
+        return (*possible, *VECTOR_INDEXES) if indexes and option == "all" else possible
+    option = option or DEFAULT_STORAGE
+    return (option,) if option in possible else possible[:1]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -154,11 +154,13 @@ def installed_plugins_listed_once() -> Iterator[None]:
     """Each application asks all installed distributions for plugins, for 5 ms of CPU."""
 
     @cache
-    def found(group: str, path: tuple[str, ...]) -> EntryPoints:
+    def cached_entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
         return entry_points(group=group)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "entry_points", lambda group: found(group, tuple(sys.path)))
+        patch.setattr(
+            loading, "entry_points", lambda group: cached_entry_points(group, tuple(sys.path))
+        )
         yield
 
 
@@ -270,5 +272,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _reason(report: pytest.TestReport) -> str:
-    told = report.longrepr
-    return str(told[2] if isinstance(told, tuple) else told).removeprefix("Skipped: ")
+    reason = report.longrepr
+    return str(reason[2] if isinstance(reason, tuple) else reason).removeprefix("Skipped: ")

@@ -24,7 +24,7 @@ from benchmarks.load.scenarios import Scenario, scenarios
 from memservice.app import create_app
 
 
-def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.load",
         description=__doc__,
@@ -68,7 +68,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     compare = commands.add_parser("compare", help="compare two saved runs")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
-    parsed = parser.parse_args(given)
+    parsed = parser.parse_args(argv)
     if parsed.command == "run" and parsed.in_process and not parsed.db:
         parser.error("--in-process needs --db")
     return parsed
@@ -76,38 +76,38 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 def chosen(all_scenarios: Sequence[Scenario], names: str | None) -> list[Scenario]:
     """The scenarios with these comma-separated names. Raises SystemExit for an unknown name."""
-    wanted = names.split(",") if names else [scenario.name for scenario in all_scenarios]
-    known = {scenario.name: scenario for scenario in all_scenarios}
-    unknown = [name for name in wanted if name not in known]
+    requested = names.split(",") if names else [scenario.name for scenario in all_scenarios]
+    by_name = {scenario.name: scenario for scenario in all_scenarios}
+    unknown = [name for name in requested if name not in by_name]
     if unknown:
-        raise SystemExit(f"unknown scenarios: {', '.join(unknown)}; known: {', '.join(known)}")
-    return [known[name] for name in wanted]
+        raise SystemExit(f"unknown scenarios: {', '.join(unknown)}; known: {', '.join(by_name)}")
+    return [by_name[name] for name in requested]
 
 
-def run(given: argparse.Namespace) -> Run:
-    size = Size(given.medium, given.large, given.conclusions)
-    options = dict(option.split("=", 1) for option in given.option)
-    if given.in_process:
-        return run_in_process(given, size, options)
-    rounds = given.rounds or Plan().rounds
-    plan = Plan([int(c) for c in given.connections.split(",")], given.seconds, rounds)
+def run(parsed: argparse.Namespace) -> Run:
+    size = Size(parsed.medium, parsed.large, parsed.conclusions)
+    options = dict(option.split("=", 1) for option in parsed.option)
+    if parsed.in_process:
+        return run_in_process(parsed, size, options)
+    rounds = parsed.rounds or Plan().rounds
+    plan = Plan([int(c) for c in parsed.connections.split(",")], parsed.seconds, rounds)
     with ExitStack() as stack:
-        if given.dimensions:
-            options = stack.enter_context(servers.embedder(given.dimensions)) | options
-        server = servers.Server(given.url or "", given.server)
-        database = given.database
-        if given.db:
-            server = stack.enter_context(servers.service(given.db, options, given.workers))
-            database = database or servers.postmaster(given.db)
-        target = Target(server.url, server.pid, database, given.token)
+        if parsed.dimensions:
+            options = stack.enter_context(servers.embedder(parsed.dimensions)) | options
+        server = servers.Server(parsed.url or "", parsed.server)
+        database = parsed.database
+        if parsed.db:
+            server = stack.enter_context(servers.service(parsed.db, options, parsed.workers))
+            database = database or servers.postmaster(parsed.db)
+        target = Target(server.url, server.pid, database, parsed.token)
         about = {**machine(), "start_seconds": round(server.start_seconds, 2), "options": options}
         about["memory_at_start"] = memory(target)
-        stored = seeded(given, server.url, size, options)
+        stored = seeded(parsed, server.url, size, options)
         bare = stack.enter_context(servers.floor())
         cells = measure(
             target,
             Target(bare.url, bare.pid),
-            chosen(scenarios(stored), given.scenarios),
+            chosen(scenarios(stored), parsed.scenarios),
             plan,
             lambda line: print(line, file=sys.stderr),
         )
@@ -116,39 +116,39 @@ def run(given: argparse.Namespace) -> Run:
     return Run(about, cells)
 
 
-def run_in_process(given: argparse.Namespace, size: Size, options: Mapping[str, str]) -> Run:
+def run_in_process(parsed: argparse.Namespace, size: Size, options: Mapping[str, str]) -> Run:
     with ExitStack() as stack:
-        if given.dimensions:
-            options = {**stack.enter_context(servers.embedder(given.dimensions)), **options}
-        with servers.service(given.db, options, 1) as server:
-            stored = seeded(given, server.url, size, options)
-        runtime = stack.enter_context(servers.opened(given.db, options))
-        plan = in_process.Plan(given.requests, given.rounds or in_process.Plan().rounds)
+        if parsed.dimensions:
+            options = {**stack.enter_context(servers.embedder(parsed.dimensions)), **options}
+        with servers.service(parsed.db, options, 1) as server:
+            stored = seeded(parsed, server.url, size, options)
+        runtime = stack.enter_context(servers.opened(parsed.db, options))
+        plan = in_process.Plan(parsed.requests, parsed.rounds or in_process.Plan().rounds)
         cells = in_process.measure(
             create_app(runtime.settings, runtime),
             servers.hello(),
-            given.database or servers.postmaster(given.db),
-            chosen(scenarios(stored), given.scenarios),
+            parsed.database or servers.postmaster(parsed.db),
+            chosen(scenarios(stored), parsed.scenarios),
             plan,
-            given.token,
+            parsed.token,
             lambda line: print(line, file=sys.stderr),
         )
     about = {**machine(), "in_process": True, "options": dict(options)}
     return Run({**about, "size": [size.medium, size.large, size.conclusions]}, cells)
 
 
-def seeded(given: argparse.Namespace, url: str, size: Size, options: Mapping[str, str]) -> Stored:
+def seeded(parsed: argparse.Namespace, url: str, size: Size, options: Mapping[str, str]) -> Stored:
     """Store what is missing through the server at `url`."""
-    stored = seed(url, size, token=given.token)
-    if given.db:
-        summary.add(given.db, options)
-        if given.dimensions:
-            servers.embed_pending(given.db, options)
+    stored = seed(url, size, token=parsed.token)
+    if parsed.db:
+        summary.add(parsed.db, options)
+        if parsed.dimensions:
+            servers.embed_pending(parsed.db, options)
     return stored
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    parsed = arguments(given)
+def main(argv: Sequence[str] | None = None) -> None:
+    parsed = arguments(argv)
     if parsed.command == "compare":
         before, after = (
             Run.load(json.loads(path.read_text())) for path in (parsed.before, parsed.after)

@@ -74,10 +74,10 @@ def conclusions(size: Size) -> Iterator[Request]:
     for start in range(0, size.conclusions, BATCH):
         dice = random.Random(f"conclusions {start}")
         pair = {"observer_id": "ann", "observed_id": "ann"}
-        made = [
+        drafts = [
             {"content": text(dice, 12), **pair} for _ in range(min(BATCH, size.conclusions - start))
         ]
-        yield post(f"/v3/workspaces/{MEDIUM}/conclusions", {"conclusions": made})
+        yield post(f"/v3/workspaces/{MEDIUM}/conclusions", {"conclusions": drafts})
 
 
 def seed(url: str, size: Size, *, token: str | None = None, connections: int = 4) -> Stored:

@@ -69,14 +69,14 @@ def environ(request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def status_of(application: Application, given: dict[str, Any]) -> int:
+def status_of(application: Application, environment: dict[str, Any]) -> int:
     """Answer a request completely, and return the status."""
     statuses: list[int] = []
 
     def start(status: str, headers: Sequence[tuple[str, str]], failed: Any = None) -> None:
         statuses.append(int(status[:3]))
 
-    body = application(given, start)
+    body = application(environment, start)
     try:
         for _ in body:
             pass
@@ -104,7 +104,7 @@ def measure(
     for number in range(plan.rounds):
         for scenario in (bare, *scenarios):
             dice = random.Random(f"{scenario.name} {number}")
-            given = [environ(scenario.request(dice), headers) for _ in range(plan.requests)]
+            environments = [environ(scenario.request(dice), headers) for _ in range(plan.requests)]
             of_scenario = rounds.setdefault(scenario.name, [])
             if not of_scenario:  # statements are compiled, and caches are filled
                 warming = random.Random(f"{scenario.name} at first")
@@ -112,22 +112,22 @@ def measure(
                     request = scenario.request(warming)
                     status_of(floor if scenario is bare else application, environ(request, headers))
             of_scenario.append(
-                _round(floor, None, given)
+                _round(floor, None, environments)
                 if scenario is bare
-                else _round(application, database, given)
+                else _round(application, database, environments)
             )
             progress(f"round {number + 1}, {scenario.name}")
     return [_cell(name, taken) for name, taken in rounds.items()]
 
 
 def _round(
-    application: Application, database: int | None, given: Sequence[dict[str, Any]]
+    application: Application, database: int | None, environments: Sequence[dict[str, Any]]
 ) -> _Round:
     seconds: list[float] = []
     errors: Counter[int] = Counter()
     database_before = None if database is None else database_seconds(database)
     before = time.process_time()
-    for each in given:
+    for each in environments:
         began = time.perf_counter()
         status = status_of(application, each)
         if 200 <= status < 300:
@@ -138,9 +138,9 @@ def _round(
     database_spent = (
         None
         if database is None or database_before is None
-        else 1000 * (database_seconds(database) - database_before) / len(given)
+        else 1000 * (database_seconds(database) - database_before) / len(environments)
     )
-    return _Round(seconds, errors, 1000 * spent / len(given), database_spent)
+    return _Round(seconds, errors, 1000 * spent / len(environments), database_spent)
 
 
 def _cell(name: str, rounds: Sequence[_Round]) -> Cell:

@@ -61,8 +61,8 @@ class Run:
 
     def floor(self, connections: int) -> float | None:
         """CPU per request of the bare application."""
-        found = self.cell(FLOOR_NAME, connections)
-        return None if found is None else found.cpu
+        cell = self.cell(FLOOR_NAME, connections)
+        return None if cell is None else cell.cpu
 
     def dump(self) -> dict[str, Any]:
         return asdict(self)
@@ -176,8 +176,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None
 
 
 def machine() -> dict[str, Any]:

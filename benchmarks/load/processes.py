@@ -16,10 +16,10 @@ def tree(pid: int) -> list[int]:
         fields = _fields(int(folder.name))
         if fields:
             children[int(fields[1])].append(int(folder.name))
-    found = [pid]
-    for parent in found:
-        found += children[parent]
-    return found
+    pids = [pid]
+    for parent in pids:
+        pids += children[parent]
+    return pids
 
 
 def cpu_seconds(pid: int) -> float:

@@ -58,9 +58,9 @@ def table(run: Run) -> str:
         lines.append(f"| {cell.scenario} | {cell.connections} | {' | '.join(figures)} |")
     for connections in sorted({cell.connections for cell in run.cells}):
         ratios = [
-            found
+            cell_ratio
             for cell in run.cells
-            if cell.connections == connections and (found := ratio(run, cell)) is not None
+            if cell.connections == connections and (cell_ratio := ratio(run, cell)) is not None
         ]
         if ratios:
             lines.append(

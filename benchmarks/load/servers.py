@@ -145,8 +145,8 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> None:
     while True:
         if process.poll() is not None:
             log.seek(0)
-            said = log.read()[-2_000:].decode(errors="replace")
-            raise RuntimeError(f"the server ended with status {process.returncode}: {said}")
+            output = log.read()[-2_000:].decode(errors="replace")
+            raise RuntimeError(f"the server ended with status {process.returncode}: {output}")
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return

@@ -45,14 +45,14 @@ def measure(
     cost: dict[str, float] = {}
     for name, conversations in stored.items():
         for surface in surfaces:
-            spent, asked = 0.0, 0
+            spent, queries = 0.0, 0
             for one in conversations:
                 for question in one.talk.questions:
                     began = time.process_time()
                     values = SURFACES[surface](runtime, one, question)
-                    spent, asked = spent + time.process_time() - began, asked + 1
+                    spent, queries = spent + time.process_time() - began, queries + 1
                     note(results, f"{name} / {surface}", question.category, values)
-            cost[f"{name} / {surface}"] = 1000 * spent / max(asked, 1)
+            cost[f"{name} / {surface}"] = 1000 * spent / max(queries, 1)
     return results, cost
 
 
@@ -62,10 +62,10 @@ def note(results: Results, row: str, category: str, values: Values) -> None:
             results[f"{row} / {label}"][name].append(value)
 
 
-def print_table(results: Results, cost: Mapping[str, float], wanted: Sequence[str]) -> None:
+def print_table(results: Results, cost: Mapping[str, float], columns: Sequence[str]) -> None:
     for row, by_measure in results.items():
         shown = "  ".join(
-            f"{name} {figure(values)}" for name, values in by_measure.items() if name in wanted
+            f"{name} {figure(values)}" for name, values in by_measure.items() if name in columns
         )
         if shown:
             name, _, category = row.rpartition(" / ")
@@ -73,14 +73,14 @@ def print_table(results: Results, cost: Mapping[str, float], wanted: Sequence[st
             print(f"{row:55}", shown + spent)
 
 
-def print_difference(first: Results, second: Results, wanted: Sequence[str]) -> None:
+def print_difference(first: Results, second: Results, columns: Sequence[str]) -> None:
     print("Differences:")
     for row, by_measure in second.items():
         if row in first:
             shown = "  ".join(
                 f"{name} {difference(first[row][name], values)}"
                 for name, values in by_measure.items()
-                if name in wanted and len(first[row].get(name, ())) == len(values)
+                if name in columns and len(first[row].get(name, ())) == len(values)
             )
             print(f"{row:55}", shown)
 
@@ -122,27 +122,27 @@ def describe(sets: Mapping[str, Sequence[Conversation]]) -> None:
 
 
 def main() -> None:
-    given = arguments()
-    splits = ["tuning", "held-back"] if given.split == "both" else [given.split]
-    kinds = list(KINDS) if given.kind == "both" else [given.kind]
-    files = {name: getattr(given, name) for name in LOADERS}
-    sets = corpora(splits, kinds, given.count, given.idle, files)
-    surfaces = given.surface or ["workspace search", "peer search"]
-    options = dict(option.split("=", 1) for option in given.option)
-    wanted = (*MEASURES, "whole", "tokens") if given.all else SHORT
+    parsed = arguments()
+    splits = ["tuning", "held-back"] if parsed.split == "both" else [parsed.split]
+    kinds = list(KINDS) if parsed.kind == "both" else [parsed.kind]
+    files = {name: getattr(parsed, name) for name in LOADERS}
+    sets = corpora(splits, kinds, parsed.count, parsed.idle, files)
+    surfaces = parsed.surface or ["workspace search", "peer search"]
+    options = dict(option.split("=", 1) for option in parsed.option)
+    columns = (*MEASURES, "whole", "tokens") if parsed.all else SHORT
     derive = not DERIVED.isdisjoint(surfaces)
     describe(sets)
-    first, cost = measure(open_store(given.db, options, derive), sets, surfaces)
-    print_table(only(first, given.categories), cost, wanted)
-    if given.save:
-        given.save.write_text(json.dumps(first), "utf-8")
-    if given.against:
-        earlier = json.loads(given.against.read_text("utf-8"))
-        print_difference(earlier, only(first, given.categories), wanted)
-    if given.compare:
-        second, cost = measure(open_store(given.compare, options, derive), sets, surfaces)
-        print_table(only(second, given.categories), cost, wanted)
-        print_difference(first, only(second, given.categories), wanted)
+    first, cost = measure(open_store(parsed.db, options, derive), sets, surfaces)
+    print_table(only(first, parsed.categories), cost, columns)
+    if parsed.save:
+        parsed.save.write_text(json.dumps(first), "utf-8")
+    if parsed.against:
+        earlier = json.loads(parsed.against.read_text("utf-8"))
+        print_difference(earlier, only(first, parsed.categories), columns)
+    if parsed.compare:
+        second, cost = measure(open_store(parsed.compare, options, derive), sets, surfaces)
+        print_table(only(second, parsed.categories), cost, columns)
+        print_difference(first, only(second, parsed.categories), columns)
 
 
 if __name__ == "__main__":

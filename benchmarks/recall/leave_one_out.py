@@ -129,21 +129,21 @@ def main() -> None:
     parser.add_argument("--surface", default="workspace search")
     parser.add_argument("--measure", default="r@10")
     parser.add_argument("--chart", type=Path, help="write this SVG")
-    given = parser.parse_args()
+    options = parser.parse_args()
     variants = {
-        name: values_of(json.loads(path.read_text("utf-8")), given.surface, given.measure)
-        for name, path in given.variants
+        name: values_of(json.loads(path.read_text("utf-8")), options.surface, options.measure)
+        for name, path in options.variants
     }
     first = next(iter(variants))
-    print(f"{given.surface}, {given.measure}\n")
+    print(f"{options.surface}, {options.measure}\n")
     print(f"| set left out | chosen by the others | change to {first} | best on it |")
     print("| --- | --- | --- | --- |")
     for row in rows(variants):
         half = (row.change.high - row.change.low) / 2
         change = f"{row.change.mean:+.1f} ±{half:.1f}{' **loss**' if row.is_loss else ''}"
         print(f"| {row.left_out} | {row.chosen} | {change} | {row.best} |")
-    if given.chart:
-        given.chart.write_text(chart(variants, f"{given.surface}, {given.measure}"), "utf-8")
+    if options.chart:
+        options.chart.write_text(chart(variants, f"{options.surface}, {options.measure}"), "utf-8")
 
 
 if __name__ == "__main__":

@@ -48,10 +48,10 @@ def show(runtime: Runtime, label: str) -> None:
     began = time.process_time()
     for kind in right:
         for language in LANGUAGES:
-            for query, wanted in table(language).cases:
+            for query, expected in table(language).cases:
                 options = SearchOptions(query, 10)
-                found = search.search(runtime, ME, language + kind, options)
-                right[kind] += bool(found) and found[0].content == wanted
+                hits = search.search(runtime, ME, language + kind, options)
+                right[kind] += bool(hits) and hits[0].content == expected
     spent = (
         1000 * (time.process_time() - began) / sum(2 * len(table(each).cases) for each in LANGUAGES)
     )

@@ -57,7 +57,7 @@ def conclusions_query(rt: Runtime, stored: Stored, question: Question) -> Values
     return _of_ranking(ranking, stored, question)
 
 
-def _told(text: str, budget: int, stored: Stored, question: Question) -> Values:
+def shares(text: str, budget: int, stored: Stored, question: Question) -> Values:
     """The share of the evidence that stands in the text, each message whole."""
     head = tokens.cut(text, budget)
     of_key = {turn.key: turn.text for turn in stored.talk.turns}
@@ -73,7 +73,7 @@ def peer_context(rt: Runtime, stored: Stored, question: Question) -> Values:
     options = RepresentationOptions(search_query=question.text)
     peer = _subject(stored, question)
     text = context.of_peer(rt, ME, stored.workspace, peer, options).representation
-    return _told(text, 2000, stored, question)
+    return shares(text, 2000, stored, question)
 
 
 def session_context(rt: Runtime, stored: Stored, question: Question) -> Values:
@@ -82,8 +82,8 @@ def session_context(rt: Runtime, stored: Stored, question: Question) -> Values:
         4000, search_query=question.text, peer_target=_subject(stored, question)
     )
     session = f"session-{stored.talk.turns[-1].session}"
-    found = context.of_session(rt, ME, stored.workspace, session, options)
-    return _told(found.representation or "", 2000, stored, question)
+    answer = context.of_session(rt, ME, stored.workspace, session, options)
+    return shares(answer.representation or "", 2000, stored, question)
 
 
 def full_representation(rt: Runtime, stored: Stored, question: Question) -> Values:
@@ -92,7 +92,7 @@ def full_representation(rt: Runtime, stored: Stored, question: Question) -> Valu
         search_query=question.text, search_top_k=100, max_conclusions=100
     )
     text = representation.of_peer(rt, ME, stored.workspace, _subject(stored, question), options)
-    return _told(text, 4000, stored, question)
+    return shares(text, 4000, stored, question)
 
 
 SURFACES: dict[str, Surface] = {

@@ -45,8 +45,8 @@ def remember(text: str) -> str:
 def recall(query: str) -> str:
     """Find facts about the user that were stored before."""
     pair = {"observer": USER, "observed": USER}
-    found = call("/conclusions/query", {"query": query, "top_k": 5, "filters": pair})
-    return "\n".join(conclusion["content"] for conclusion in found) or "nothing is stored"
+    hits = call("/conclusions/query", {"query": query, "top_k": 5, "filters": pair})
+    return "\n".join(conclusion["content"] for conclusion in hits) or "nothing is stored"
 
 
 def main():

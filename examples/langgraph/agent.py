@@ -79,5 +79,5 @@ if __name__ == "__main__":
     user_id, thread_id = sys.argv[1:]
     for line in sys.stdin:
         if line.strip():
-            given = {"user": user_id, "thread": thread_id, "text": line.strip()}
-            print(agent_graph.invoke(given)["reply"], flush=True)
+            inputs = {"user": user_id, "thread": thread_id, "text": line.strip()}
+            print(agent_graph.invoke(inputs)["reply"], flush=True)

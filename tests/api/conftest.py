@@ -74,9 +74,9 @@ class Api:
     def session(self, name: str, **fields: Any) -> Any:
         return self.ok(self.post("/sessions", {"id": name, **fields}), 201)
 
-    def say(self, session: str, *said: tuple[str, str], **fields: Any) -> Any:
+    def say(self, session: str, *lines: tuple[str, str], **fields: Any) -> Any:
         """Store (peer, content) pairs."""
-        messages = [{"peer_id": peer, "content": content, **fields} for peer, content in said]
+        messages = [{"peer_id": peer, "content": content, **fields} for peer, content in lines]
         return self.ok(self.post(f"/sessions/{session}/messages", {"messages": messages}), 201)
 
     def conclude(
@@ -105,9 +105,9 @@ class Api:
             assert problem["msg"]
             assert isinstance(problem["type"], str)
             assert problem["type"]
-        found = [problem["loc"] for problem in problems]
+        locations = [problem["loc"] for problem in problems]
         for loc in locs:
-            assert loc in found, f"{loc} is not among {found}"
+            assert loc in locations, f"{loc} is not among {locations}"
         return problems
 
     def leave_no_work(self, tx: Transaction) -> None:
@@ -129,9 +129,9 @@ class Api:
 def runtime(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     folder: Path = tmp_path_factory.mktemp("store")
     storage, _, index = storage_name.partition("+")
-    with store_of(storage, folder) as uri, vector_store(index) as (given, plugins):
+    with store_of(storage, folder) as uri, vector_store(index) as (options, plugins):
         settings = load_settings(
-            environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **given}
+            environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **options}
         )
         opened = open_runtime(settings, "api", plugins=load_plugins(settings, plugins))
         opened.storage.migrate()
@@ -141,10 +141,10 @@ def runtime(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="session")
 def app(runtime: Runtime) -> Flask:
-    made = create_app(runtime=runtime)
+    application = create_app(runtime=runtime)
     if not runtime.vectors_transactional:
 
-        @made.after_request
+        @application.after_request
         def settle(response: Response) -> Response:
             """What a worker would do within a moment: vectors outside the storage are written by
             tasks."""
@@ -155,7 +155,7 @@ def app(runtime: Runtime) -> Flask:
                     run(runtime, unit)
             return response
 
-    return made
+    return application
 
 
 @pytest.fixture
@@ -163,6 +163,6 @@ def api(app: Flask, runtime: Runtime) -> Iterator[Api]:
     """The application and a workspace name that is free. The workspace does not exist yet."""
     # Modules that import this one count for themselves, and use the same store.
     with undone(runtime.storage):
-        made = Api(app, runtime, f"a{next(_numbers)}")
-        yield made
-        runtime.storage.write(made.leave_no_work)
+        client = Api(app, runtime, f"a{next(_numbers)}")
+        yield client
+        runtime.storage.write(client.leave_no_work)

@@ -135,7 +135,7 @@ def test_creating_the_application_imports_no_drivers_models_or_servers() -> None
         f"create_app(load_settings(environ={{}})); print(sorted(set(sys.modules) & "
         f"{unwanted}))"
     )
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert found.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"

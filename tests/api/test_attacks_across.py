@@ -38,33 +38,44 @@ class PopulatedWorkspace:
     """One workspace: what stands in paths for each of their parameters, by slug and by uid."""
 
     def __init__(
-        self, auth_client: AuthClient, workspace: str, who: str, room: str, said: str
+        self, auth_client: AuthClient, workspace: str, peer_id: str, session_id: str, content: str
     ) -> None:
-        self.workspace, self.who, self.room = workspace, who, room
+        self.workspace, self.peer_id, self.session_id = workspace, peer_id, session_id
         at = f"/v3/workspaces/{workspace}"
         created = auth_client.do(
-            "POST", "/v3/workspaces", {"id": workspace, "metadata": {"plan": said}}
+            "POST", "/v3/workspaces", {"id": workspace, "metadata": {"plan": content}}
         )
         session = auth_client.do(
             "POST",
             f"{at}/sessions",
-            {"id": room, "peers": {who: {}, f"{who}-2": {}}, "metadata": {"topic": said}},
+            {
+                "id": session_id,
+                "peers": {peer_id: {}, f"{peer_id}-2": {}},
+                "metadata": {"topic": content},
+            },
         )
-        peer = auth_client.do("POST", f"{at}/peers", {"id": who, "metadata": {"name": said}})
-        messages = f"{at}/sessions/{room}/messages"
-        batch = {"messages": [{"peer_id": who, "content": said}] * 2}
+        peer = auth_client.do("POST", f"{at}/peers", {"id": peer_id, "metadata": {"name": content}})
+        messages = f"{at}/sessions/{session_id}/messages"
+        batch = {"messages": [{"peer_id": peer_id, "content": content}] * 2}
         message, surplus = (row["id"] for row in auth_client.do("POST", messages, batch))
         erasure = auth_client.do("DELETE", f"{messages}/{surplus}")["id"]
-        pair = {"observer_id": who, "observed_id": who, "content": said, "session_id": room}
+        pair = {
+            "observer_id": peer_id,
+            "observed_id": peer_id,
+            "content": content,
+            "session_id": session_id,
+        }
         conclusion = auth_client.do("POST", f"{at}/conclusions", {"conclusions": [pair]})[0]["id"]
-        auth_client.do("POST", f"{at}/schedule_dream", {"observer": who, "dream_type": "omni"})
+        auth_client.do("POST", f"{at}/schedule_dream", {"observer": peer_id, "dream_type": "omni"})
         dream = auth_client.do("GET", f"{at}/dreams")["items"][0]["id"]
-        auth_client.do("PUT", f"{at}/peers/{who}/card", {"peer_card": [said]})
+        auth_client.do("PUT", f"{at}/peers/{peer_id}/card", {"peer_card": [content]})
         hook = auth_client.do(
             "POST", f"{at}/webhooks", {"url": f"https://93.184.215.14/{workspace}"}
         )
         auth_client.do("POST", f"{at}/scopes", {"id": f"team-{workspace}"})
-        auth_client.do("POST", f"{at}/scopes/team-{workspace}/sessions", {"session_ids": [room]})
+        auth_client.do(
+            "POST", f"{at}/scopes/team-{workspace}/sessions", {"session_ids": [session_id]}
+        )
         app = next(
             item["id"]
             for item in auth_client.do("POST", "/v1/apps/list")["items"]
@@ -73,29 +84,31 @@ class PopulatedWorkspace:
         user = next(
             item["id"]
             for item in auth_client.do("POST", f"/v1/apps/{app}/users/list")["items"]
-            if item["name"] == who
+            if item["name"] == peer_id
         )
         by_uid = f"/v1/apps/{app}/users/{user}"
-        first = auth_client.do("POST", f"{by_uid}/sessions", {"metadata": {"topic": said}})["id"]
+        first = auth_client.do("POST", f"{by_uid}/sessions", {"metadata": {"topic": content}})["id"]
         auth_client.do(
-            "POST", f"{by_uid}/sessions/{first}/messages", {"content": said, "is_user": True}
+            "POST", f"{by_uid}/sessions/{first}/messages", {"content": content, "is_user": True}
         )
         collection = auth_client.do(
             "POST",
             f"{by_uid}/collections",
-            {"name": f"shelf-{workspace}", "metadata": {"note": said}},
+            {"name": f"shelf-{workspace}", "metadata": {"note": content}},
         )["id"]
         document = auth_client.do(
-            "POST", f"{by_uid}/collections/{collection}/documents", {"content": said}
+            "POST", f"{by_uid}/collections/{collection}/documents", {"content": content}
         )["id"]
         note = auth_client.do(
-            "POST", f"{by_uid}/metamessages", {"label": "x", "content": said, "session_id": first}
+            "POST",
+            f"{by_uid}/metamessages",
+            {"label": "x", "content": content, "session_id": first},
         )["id"]
         key = auth_client.mint(workspace).key.uid
         self.slugs = {
             "workspace_id": workspace,
-            "peer_id": who,
-            "session_id": room,
+            "peer_id": peer_id,
+            "session_id": session_id,
             "scope_id": f"team-{workspace}",
             "message_id": message,
         }
@@ -104,7 +117,7 @@ class PopulatedWorkspace:
             "observation_id": conclusion,
             "endpoint_id": hook["id"],
             "key_id": key,
-            "name": who,
+            "name": peer_id,
         }
         self.slugs |= {"delivery_id": hook["id"], "dream_id": dream, "erasure_id": erasure}
         self.uids = {
@@ -114,12 +127,12 @@ class PopulatedWorkspace:
             "collection_id": collection,
             "document_id": document,
         }
-        self.uids |= {"metamessage_id": note, "message_id": message, "name": who}
+        self.uids |= {"metamessage_id": note, "message_id": message, "name": peer_id}
         # The names of peers, sessions and scopes are nobody's: what a request names may come to be,
         # in its own workspace.
-        named = {who, room, self.slugs["scope_id"]}
+        named = {peer_id, session_id, self.slugs["scope_id"]}
         own = {
-            said,
+            content,
             workspace,
             hook["url"],
             hook["secret"],
@@ -136,8 +149,8 @@ class PopulatedWorkspace:
         """Claims of every kind of key, of both families, and some that mix them."""
         w, uids = self.workspace, self.uids
         return [
-            {"w": w}, {"w": w, "p": self.who}, {"w": w, "s": self.room},
-            {"w": w, "p": self.who, "s": self.room},
+            {"w": w}, {"w": w, "p": self.peer_id}, {"w": w, "s": self.session_id},
+            {"w": w, "p": self.peer_id, "s": self.session_id},
             {"ap": uids["app_id"]}, {"us": uids["user_id"]}, {"se": uids["session_id"]},
             {"co": uids["collection_id"]},
         ]  # fmt: skip
@@ -189,15 +202,15 @@ def routes() -> tuple[tuple[str, str], ...]:
 @cache
 def bodies() -> dict[str, Any]:
     """A valid body for each rule, by its last part, from the tables of the access matrices."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     tables: Sequence[Any] = (
         test_v1_auth_matrix.TABLE,
         test_auth_matrix.TABLE,
         test_v2_auth_matrix.TABLE,
     )
     for name, row in chain.from_iterable(table.items() for table in tables):
-        found.setdefault(f"{name.split(' ')[0]} {name.rpartition('/')[2]}", row.body)
-    return found
+        by_name.setdefault(f"{name.split(' ')[0]} {name.rpartition('/')[2]}", row.body)
+    return by_name
 
 
 def filled(rule: str, names: dict[str, str]) -> str:
@@ -224,7 +237,7 @@ def sent(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[dict[str
     """Bodies and queries: a good one, and some in which everything that may be named is theirs."""
     others = {**workspaces.theirs.slugs, **workspaces.theirs.uids}
     query = {name: value for name, value in others.items() if name.endswith("_id")} | {
-        "peer_target": workspaces.theirs.who
+        "peer_target": workspaces.theirs.peer_id
     }
     if method in ("GET", "DELETE") and not rule.endswith("/sessions/<session_id>/peers"):
         yield {}
@@ -232,7 +245,7 @@ def sent(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[dict[str
             "query_string": {
                 **query,
                 "workspace_id": "theirs",
-                "target": workspaces.theirs.who,
+                "target": workspaces.theirs.peer_id,
                 "tokens": "500",
             }
         }
@@ -241,7 +254,7 @@ def sent(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[dict[str
         yield {
             "data": {
                 "file": (io.BytesIO(SAID[:5].encode()), "a.txt", "text/plain"),
-                "peer_id": workspaces.theirs.who,
+                "peer_id": workspaces.theirs.peer_id,
             }
         }
         return
@@ -249,16 +262,16 @@ def sent(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[dict[str
     yield {"json": {} if good is None or good == "a file" else good}
     swapped = (
         json.dumps(good or {})
-        .replace("alice", workspaces.theirs.who)
-        .replace("room", workspaces.theirs.room)
+        .replace("alice", workspaces.theirs.peer_id)
+        .replace("room", workspaces.theirs.session_id)
         .replace("acme", "mine")
     )
     yield {"json": json.loads(swapped)}
     if isinstance(good, dict | None):
         conditions: list[dict[str, Any]] = [
             {"workspace_id": "theirs"},
-            {"session_id": workspaces.theirs.room},
-            {"peer_id": workspaces.theirs.who},
+            {"session_id": workspaces.theirs.session_id},
+            {"peer_id": workspaces.theirs.peer_id},
         ]
         for filters in (
             *conditions,
@@ -267,14 +280,14 @@ def sent(workspaces: TwoWorkspaces, method: str, rule: str) -> Iterator[dict[str
         ):
             yield {"json": {**(good or {}), "filters": filters, "filter": filters}}
         everything = {
-            "session_id": workspaces.theirs.room,
-            "target": workspaces.theirs.who,
+            "session_id": workspaces.theirs.session_id,
+            "target": workspaces.theirs.peer_id,
             "scope": workspaces.theirs.slugs["scope_id"],
         }
         everything |= {
             "message_id": others["message_id"],
-            "peer_perspective": workspaces.theirs.who,
-            "sessions": [workspaces.theirs.room],
+            "peer_perspective": workspaces.theirs.peer_id,
+            "sessions": [workspaces.theirs.session_id],
         }
         yield {"json": {**(good or {}), **everything}, "query_string": query}
         yield {
@@ -291,13 +304,13 @@ def named_in(workspaces: TwoWorkspaces, path: str, options: dict[str, Any]) -> s
     text = path + json.dumps(
         {name: value for name, value in options.items() if name != "data"}, ensure_ascii=False
     )
-    return text + (workspaces.theirs.who if "data" in options else "")
+    return text + (workspaces.theirs.peer_id if "data" in options else "")
 
 
-def leaked(workspaces: TwoWorkspaces, known: str, text: str) -> list[str]:
+def leaked(workspaces: TwoWorkspaces, names: str, text: str) -> list[str]:
     """Texts of the other workspace that an answer contains and its request did not."""
     return [
-        secret for secret in workspaces.theirs.secrets if secret in text and secret not in known
+        secret for secret in workspaces.theirs.secrets if secret in text and secret not in names
     ]
 
 
@@ -316,17 +329,17 @@ def test_keys_of_one_workspace_reveal_nothing_of_another(
             keys = range(len(workspaces.tokens)) if body_number == 0 else WIDE
             if body_number > 0 and is_theirs and "<" in rule:
                 break
-            known = named_in(workspaces, path, options)
+            names = named_in(workspaces, path, options)
             request = PreparedRequest(workspaces.auth_client.app, method, path, **options)
             for number in keys:
                 answer = request.send(workspaces.tokens[number])
                 assert answer.status_code < 500, (path, options, answer.text)
-                told = answer.text + json.dumps(answer.headers)
-                assert not leaked(workspaces, known, told), (
+                text = answer.text + json.dumps(answer.headers)
+                assert not leaked(workspaces, names, text), (
                     path,
                     options,
                     answer.status_code,
-                    told[:500],
+                    text[:500],
                 )
                 sent_count += 1
     assert sent_count >= len(workspaces.tokens)

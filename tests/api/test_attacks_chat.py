@@ -17,9 +17,9 @@ def test_cards_are_not_available_within_a_scope(api: Api, monkeypatch: pytest.Mo
     """They are written from everything, also from sessions outside the scope."""
     offered: list[bool] = []
 
-    def tools(*given: Any, has_cards: bool, **named: Any) -> Tools:
+    def tools(*arguments: Any, has_cards: bool, **named: Any) -> Tools:
         offered.append(has_cards)
-        return Tools(*given, has_cards=has_cards, **named)
+        return Tools(*arguments, has_cards=has_cards, **named)
 
     monkeypatch.setattr(chat, "Tools", tools)
     api.post("/sessions", {"id": "inside", "peers": {"alice": {}}})

@@ -139,10 +139,10 @@ def test_the_error_for_a_member_with_nul_names_its_field(api: Api) -> None:
 def test_nul_in_filter_names_is_stripped(api: Api) -> None:
     api.say("s", ("al", "hi there"), ("bo", "good morning"))
     api.conclude("al", "bo", "bo likes tea")
-    found = api.ok(
+    hits = api.ok(
         api.post("/search", {"query": "hi there", "filters": {"peer_perspective": "al\0"}})
     )
-    assert found[0]["content"] == "hi there"
+    assert hits[0]["content"] == "hi there"
     filters = {"observer_id": "a\0l", "observed_id": "bo\0"}
     assert [
         item["content"]

@@ -124,11 +124,11 @@ CHANGES = [
 def test_writes_from_other_origins_must_be_json(api: Api, kind: str | None) -> None:
     """A browser sends all of it without a preflight. The routes whose body may be absent (clone,
     redeliver, retry) would act on it."""
-    given = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} | (
+    headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} | (
         {} if kind is None else {"Content-Type": kind}
     )
     for method, rule in CHANGES:
-        answer = api.client.open(re.sub(r"<\w+>", "x", rule), method=method, headers=given)
+        answer = api.client.open(re.sub(r"<\w+>", "x", rule), method=method, headers=headers)
         assert (answer.status_code, answer.get_json()) == (
             400,
             {"detail": "Disallowed CORS origin"},
@@ -144,9 +144,11 @@ def test_a_request_from_another_origin_cannot_clone(api: Api) -> None:
         assert api.post("/sessions/s/clone", headers=others).status_code == 201
 
 
-@pytest.mark.parametrize("given", ["a\tb", "a b", "x" * 129, "\u00e9", "a;b", '"}', "", "../x"])
-def test_invalid_request_ids_are_replaced(api: Api, given: str) -> None:
+@pytest.mark.parametrize(
+    "request_id", ["a\tb", "a b", "x" * 129, "\u00e9", "a;b", '"}', "", "../x"]
+)
+def test_invalid_request_ids_are_replaced(api: Api, request_id: str) -> None:
     answer = api.client.get(
-        "/health", headers={"X-Request-Id": given.encode("latin-1").decode("latin-1")}
+        "/health", headers={"X-Request-Id": request_id.encode("latin-1").decode("latin-1")}
     )
     assert re.fullmatch(r"[0-9a-f]{16}", answer.headers["X-Request-Id"])

@@ -54,7 +54,7 @@ def auth_client(filled: AuthClient) -> Iterator[AuthClient]:
         yield filled
 
 
-def told(
+def text_of(
     auth_client: AuthClient, method: str, path: str, token: str | None, **options: Any
 ) -> tuple[int, Any]:
     answer = auth_client.call(method, path, token, **options)
@@ -90,7 +90,7 @@ def test_every_refusal_is_a_401_with_a_reason(
 
 
 def test_admin_routes_report_the_missing_privilege(auth_client: AuthClient) -> None:
-    assert told(auth_client, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (
+    assert text_of(auth_client, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (
         401,
         "Resource requires admin privileges",
     )
@@ -150,12 +150,14 @@ def test_keys_with_names_that_no_store_can_contain_are_refused(
 
 def test_authentication_precedes_validation(auth_client: AuthClient) -> None:
     wrong = {"content_type": "application/json", "data": b"{"}
-    assert told(auth_client, "PUT", W, None, **wrong)[0] == 401
-    assert told(auth_client, "PUT", W, signed({"w": "other"}), **wrong)[0] == 401
-    assert told(auth_client, "PUT", W, signed({"w": "acme"}), **wrong)[0] == 422
-    assert told(auth_client, "POST", "/v3/workspaces/list?page=0", signed({"w": "acme"}))[0] == 401
+    assert text_of(auth_client, "PUT", W, None, **wrong)[0] == 401
+    assert text_of(auth_client, "PUT", W, signed({"w": "other"}), **wrong)[0] == 401
+    assert text_of(auth_client, "PUT", W, signed({"w": "acme"}), **wrong)[0] == 422
     assert (
-        told(
+        text_of(auth_client, "POST", "/v3/workspaces/list?page=0", signed({"w": "acme"}))[0] == 401
+    )
+    assert (
+        text_of(
             auth_client,
             "POST",
             f"{SESSIONS}/room/messages/list?page=0",
@@ -163,9 +165,10 @@ def test_authentication_precedes_validation(auth_client: AuthClient) -> None:
         )[0]
         == 401
     )
-    assert told(auth_client, "PUT", "/v3/workspaces/no%20name", None, json={})[0] == 401
+    assert text_of(auth_client, "PUT", "/v3/workspaces/no%20name", None, json={})[0] == 401
     assert (
-        told(auth_client, "PUT", "/v3/workspaces/no%20name", auth_client.admin, json={})[0] == 422
+        text_of(auth_client, "PUT", "/v3/workspaces/no%20name", auth_client.admin, json={})[0]
+        == 422
     )
 
 
@@ -343,11 +346,11 @@ def test_a_session_key_gets_no_context_with_a_scope(auth_client: AuthClient) -> 
 def test_a_session_key_gets_conclusions_of_its_session_only(auth_client: AuthClient) -> None:
     """A card cannot be divided by session."""
     pair = {"observer_id": "alice", "observed_id": "alice"}
-    held = [
+    conclusions = [
         {"content": f"Alice hums in the {session}.", "session_id": session, **pair}
         for session in ("room", "hall")
     ]
-    auth_client.do("POST", f"{W}/conclusions", {"conclusions": held})
+    auth_client.do("POST", f"{W}/conclusions", {"conclusions": conclusions})
     auth_client.do("PUT", f"{W}/peers/alice/card", {"peer_card": ["Sings in a choir."]})
     for query in (
         "peer_target=alice",
@@ -393,9 +396,11 @@ def test_a_peer_key_searches_only_its_own_sessions(
     auth_client: AuthClient, what: str, body: dict[str, Any], status: int
 ) -> None:
     path = f"{W}/peers/alice/{what}"
-    given = body | ({"query": "Where does alice live?"} if what == "chat" else {})
-    assert auth_client.call("POST", path, signed({"w": "acme"}), json=given).status_code == 200
-    assert auth_client.call("POST", path, ALICE, json=given).status_code == status
+    options_body = body | ({"query": "Where does alice live?"} if what == "chat" else {})
+    assert (
+        auth_client.call("POST", path, signed({"w": "acme"}), json=options_body).status_code == 200
+    )
+    assert auth_client.call("POST", path, ALICE, json=options_body).status_code == status
 
 
 def test_a_peer_does_not_learn_which_sessions_exist(auth_client: AuthClient) -> None:
@@ -407,7 +412,7 @@ def test_a_peer_does_not_learn_which_sessions_exist(auth_client: AuthClient) -> 
         ):
             for what in ("representation", "chat"):
                 path = f"/{generation}/workspaces/acme/peers/alice/{what}"
-                answer = told(auth_client, "POST", path, ALICE, json={"query": "Where?", **body})
+                answer = text_of(auth_client, "POST", path, ALICE, json={"query": "Where?", **body})
                 assert answer == (401, "JWT not permissioned for this resource"), (path, body)
 
 
@@ -420,9 +425,9 @@ def test_only_members_learn_that_a_session_is_being_erased(
         (401, "JWT not permissioned for this resource"),
         (404, "Session hall not found in workspace acme"),
     )
-    assert told(auth_client, "POST", SESSIONS, ALICE, json={"id": "hall", **body}) == refused
+    assert text_of(auth_client, "POST", SESSIONS, ALICE, json={"id": "hall", **body}) == refused
     assert (
-        told(
+        text_of(
             auth_client,
             "POST",
             SESSIONS,
@@ -432,7 +437,7 @@ def test_only_members_learn_that_a_session_is_being_erased(
         == missing
     )
     assert (
-        told(auth_client, "POST", SESSIONS, signed({"w": "acme"}), json={"id": "hall", **body})
+        text_of(auth_client, "POST", SESSIONS, signed({"w": "acme"}), json={"id": "hall", **body})
         == missing
     )
 
@@ -441,14 +446,18 @@ def test_messages_after_a_peer_left_are_hidden_from_its_key(auth_client: AuthCli
     """The session is closed to the key, and chat gives no further access. A workspace key can still
     ask in carol's name."""
     carol, at = signed({"w": "acme", "p": "carol"}), f"{W}/peers/carol/chat"
-    said = [{"peer_id": "alice", "content": "The vault opens with heliotrope."}]
+    messages = [{"peer_id": "alice", "content": "The vault opens with heliotrope."}]
     auth_client.do("POST", f"{SESSIONS}/hall/peers", {"carol": {}})
     for session in ("room", "hall"):
-        auth_client.do("POST", f"{SESSIONS}/{session}/messages", {"messages": said})
-    asked = {"query": "What does the vault open with?", "target": "alice", "include_evidence": True}
+        auth_client.do("POST", f"{SESSIONS}/{session}/messages", {"messages": messages})
+    question = {
+        "query": "What does the vault open with?",
+        "target": "alice",
+        "include_evidence": True,
+    }
 
     def quoted(token: str) -> list[str]:
-        answer = auth_client.call("POST", at, token, json=asked)
+        answer = auth_client.call("POST", at, token, json=question)
         assert ("heliotrope" in answer.get_json()["content"]) == bool(
             answer.get_json()["evidence"]["messages"]
         )
@@ -507,8 +516,8 @@ def test_a_guessable_secret_prevents_the_start(name: str) -> None:
     assert f"{name} is only 15 bytes long, and must be 16 or more" in str(refused.value)
     assert recipe in str(refused.value)
     plain = settings_with_auth()
-    given: dict[str, Any] = {name.removeprefix("AUTH_").lower(): "äöüäöüä1"}
-    short = replace(plain.auth, **given)
+    values: dict[str, Any] = {name.removeprefix("AUTH_").lower(): "äöüäöüä1"}
+    short = replace(plain.auth, **values)
     with pytest.raises(ConfigurationError, match=f"^{name} is only 15 bytes long"):
         create_app(replace(plain, auth=short))
 
@@ -594,10 +603,10 @@ def test_without_authentication_no_jwt_library_is_imported() -> None:
         "'Bearer x'}).status_code == 200;"
         "print('jwt' in sys.modules)"
     )
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert found.stdout.strip() == "False"
+    assert result.stdout.strip() == "False"
 
 
 # The document
@@ -608,14 +617,14 @@ def document(settings: Settings) -> Any:
 
 
 def operations(read: Any) -> list[tuple[str, Any]]:
-    found = [
+    described = [
         (path, operation)
         for path, item in read["paths"].items()
         for operation in item.values()
         if isinstance(operation, dict)
     ]
-    assert len(found) > 40
-    return found
+    assert len(described) > 40
+    return described
 
 
 def test_the_document_requires_keys_if_authentication_is_on() -> None:

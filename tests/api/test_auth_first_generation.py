@@ -46,16 +46,20 @@ def call(
 @pytest.fixture
 def uids(client: Client) -> dict[str, str]:
     admin = {"ad": True}
-    made = {}
+    uids_by_name = {}
     for name in ("acme", "other"):
-        made[name] = call(client, admin, "POST", "/v3/workspaces", {"id": name}).get_json()["uid"]
+        uids_by_name[name] = call(client, admin, "POST", "/v3/workspaces", {"id": name}).get_json()[
+            "uid"
+        ]
     for name in ("alice", "bob"):
-        made[name] = call(client, admin, "POST", f"{W}/peers", {"id": name}).get_json()["uid"]
+        uids_by_name[name] = call(client, admin, "POST", f"{W}/peers", {"id": name}).get_json()[
+            "uid"
+        ]
     for name in ("talk", "chat"):
-        made[name] = call(
+        uids_by_name[name] = call(
             client, admin, "POST", f"{W}/sessions", {"id": name, "peers": {"bob": {}}}
         ).get_json()["uid"]
-    return made
+    return uids_by_name
 
 
 def status(client: Client, claims: dict[str, Any], method: str, path: str, body: Any = None) -> int:

@@ -33,14 +33,14 @@ def mint(auth_client: AuthClient, **query: Any) -> Any:
 
 def test_the_answer_contains_key_id_and_label(auth_client: AuthClient) -> None:
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
-    made = mint(
+    key = mint(
         auth_client,
         workspace_id="acme",
         peer_id="alice",
         expires_at=end.isoformat(),
         label="kitchen",
     )
-    assert list(made) == [
+    assert list(key) == [
         "key",
         "id",
         "label",
@@ -53,7 +53,7 @@ def test_the_answer_contains_key_id_and_label(auth_client: AuthClient) -> None:
     ]
     wire = end.isoformat().replace("+00:00", "Z")
     assert {
-        name: made[name]
+        name: key[name]
         for name in ("label", "admin", "workspace_id", "peer_id", "session_id", "expires_at")
     } == {
         "label": "kitchen",
@@ -63,33 +63,33 @@ def test_the_answer_contains_key_id_and_label(auth_client: AuthClient) -> None:
         "session_id": None,
         "expires_at": wire,
     }
-    claims = jwt.decode(made["key"], SECRET, ["HS256"])
+    claims = jwt.decode(key["key"], SECRET, ["HS256"])
     assert claims == {
         "t": claims["t"],
         "exp": int(end.timestamp()),
         "w": "acme",
         "p": "alice",
-        "jti": made["id"],
+        "jti": key["id"],
     }
     assert (
         auth_client.call(
-            "POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "alice"}
+            "POST", "/v3/workspaces/acme/peers", key["key"], json={"id": "alice"}
         ).status_code
         == 201
     )
     assert (
         auth_client.call(
-            "POST", "/v3/workspaces/acme/peers", made["key"], json={"id": "bob"}
+            "POST", "/v3/workspaces/acme/peers", key["key"], json={"id": "bob"}
         ).status_code
         == 401
     )
 
 
 def test_a_key_without_names_is_an_admin_key(auth_client: AuthClient) -> None:
-    made = mint(auth_client)
-    assert (made["admin"], made["label"], made["workspace_id"]) == (True, "admin", None)
-    assert auth_client.call("POST", "/v3/workspaces/list", made["key"]).status_code == 200
-    assert auth_client.call("POST", KEYS, made["key"]).status_code == 200
+    key = mint(auth_client)
+    assert (key["admin"], key["label"], key["workspace_id"]) == (True, "admin", None)
+    assert auth_client.call("POST", "/v3/workspaces/list", key["key"]).status_code == 200
+    assert auth_client.call("POST", KEYS, key["key"]).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -174,16 +174,16 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(
-    ("path", "location", "name", "said"), SLIPS, ids=[slip[0] for slip in SLIPS]
+    ("path", "location", "name", "message"), SLIPS, ids=[slip[0] for slip in SLIPS]
 )
 @pytest.mark.slow
 def test_an_unknown_or_misplaced_parameter_creates_no_key(
-    auth_client: AuthClient, path: str, location: str, name: str, said: str
+    auth_client: AuthClient, path: str, location: str, name: str, message: str
 ) -> None:
     answer = auth_client.call("POST", path, auth_client.admin)
     assert answer.status_code == 422
     assert [(problem["loc"], problem["msg"]) for problem in answer.get_json()["detail"]] == [
-        ([location, name], said)
+        ([location, name], message)
     ]
     assert auth_client.do("GET", KEYS)["total"] == 0
 
@@ -247,13 +247,13 @@ def test_an_empty_body_is_accepted(
     ]
     for options in nothing:
         with subtests.test(**options):
-            made = auth_client.call("POST", path, auth_client.admin, **options).get_json()
+            key = auth_client.call("POST", path, auth_client.admin, **options).get_json()
             assert (
-                auth_client.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code
+                auth_client.call("PUT", "/v3/workspaces/acme", key["key"], json={}).status_code
                 == 200
             )
             assert (
-                auth_client.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code
+                auth_client.call("PUT", "/v3/workspaces/other", key["key"], json={}).status_code
                 == 401
             )
 
@@ -297,9 +297,9 @@ def test_without_parameters_an_admin_key_is_created_and_labelled(
     auth_client: AuthClient, generation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("WARNING", "memservice.keys"):
-        made = auth_client.do("POST", f"/{generation}/keys")
+        key = auth_client.do("POST", f"/{generation}/keys")
     assert {
-        name: made[name] for name in ("admin", "label", "workspace_id", "peer_id", "session_id")
+        name: key[name] for name in ("admin", "label", "workspace_id", "peer_id", "session_id")
     } == {
         "admin": True,
         "label": "admin",
@@ -308,16 +308,16 @@ def test_without_parameters_an_admin_key_is_created_and_labelled(
         "session_id": None,
     }
     assert [record.getMessage() for record in caplog.records] == [
-        f"minted the admin key {made['id']}: it opens everything"
+        f"minted the admin key {key['id']}: it opens everything"
     ]
     assert (
-        auth_client.call("POST", f"/{generation}/workspaces/list", made["key"], json={}).status_code
+        auth_client.call("POST", f"/{generation}/workspaces/list", key["key"], json={}).status_code
         == 200
     )
 
 
 def test_listing_and_revoking(auth_client: AuthClient) -> None:
-    made = [mint(auth_client, workspace_id="acme", label=f"number {n}") for n in range(3)]
+    keys = [mint(auth_client, workspace_id="acme", label=f"number {n}") for n in range(3)]
     page = auth_client.do("GET", KEYS, query_string={"size": 2})
     assert {name: page[name] for name in ("total", "page", "size", "pages")} == {
         "total": 3,
@@ -325,7 +325,7 @@ def test_listing_and_revoking(auth_client: AuthClient) -> None:
         "size": 2,
         "pages": 2,
     }
-    assert [item["id"] for item in page["items"]] == [made[0]["id"], made[1]["id"]]
+    assert [item["id"] for item in page["items"]] == [keys[0]["id"], keys[1]["id"]]
     assert list(page["items"][0]) == [
         *(
             "id",
@@ -340,20 +340,20 @@ def test_listing_and_revoking(auth_client: AuthClient) -> None:
             "created_at",
         )
     ]
-    assert made[0]["key"] not in str(page)
+    assert keys[0]["key"] not in str(page)
     assert [
         item["id"] for item in auth_client.do("GET", KEYS, query_string={"reverse": True})["items"]
-    ] == [each["id"] for each in made[::-1]]
+    ] == [each["id"] for each in keys[::-1]]
 
     def used(token: str) -> int:
         return auth_client.call("PUT", "/v3/workspaces/acme", token, json={}).status_code
 
-    assert [used(each["key"]) for each in made] == [200] * 3
-    answer = auth_client.call("DELETE", f"{KEYS}/{made[1]['id']}", auth_client.admin)
+    assert [used(each["key"]) for each in keys] == [200] * 3
+    answer = auth_client.call("DELETE", f"{KEYS}/{keys[1]['id']}", auth_client.admin)
     assert (answer.status_code, answer.data) == (204, b"")
-    assert [used(each["key"]) for each in made] == [200, 401, 200]
+    assert [used(each["key"]) for each in keys] == [200, 401, 200]
     assert (
-        auth_client.call("DELETE", f"{KEYS}/{made[1]['id']}", auth_client.admin).status_code == 204
+        auth_client.call("DELETE", f"{KEYS}/{keys[1]['id']}", auth_client.admin).status_code == 204
     )
     assert [item["revoked_at"] is not None for item in auth_client.do("GET", KEYS)["items"]] == [
         False,
@@ -365,9 +365,9 @@ def test_listing_and_revoking(auth_client: AuthClient) -> None:
 
 
 def test_a_key_can_revoke_itself(auth_client: AuthClient) -> None:
-    made = mint(auth_client)
-    assert auth_client.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 204
-    assert auth_client.call("DELETE", f"{KEYS}/{made['id']}", made["key"]).status_code == 401
+    key = mint(auth_client)
+    assert auth_client.call("DELETE", f"{KEYS}/{key['id']}", key["key"]).status_code == 204
+    assert auth_client.call("DELETE", f"{KEYS}/{key['id']}", key["key"]).status_code == 401
 
 
 def test_uses_are_recorded(auth_client: AuthClient) -> None:
@@ -382,8 +382,8 @@ def test_uses_are_recorded(auth_client: AuthClient) -> None:
 
 
 def test_a_refused_request_does_not_count_as_use(auth_client: AuthClient) -> None:
-    made = mint(auth_client, workspace_id="acme")
-    assert auth_client.call("PUT", "/v3/workspaces/other", made["key"], json={}).status_code == 401
+    key = mint(auth_client, workspace_id="acme")
+    assert auth_client.call("PUT", "/v3/workspaces/other", key["key"], json={}).status_code == 401
     auth_client.app.extensions["memservice"].guard.close()
     assert [item["last_used_at"] for item in auth_client.do("GET", KEYS)["items"]] == [None]
 
@@ -393,14 +393,14 @@ def test_revoking_takes_effect_at_once_in_every_process(tmp_path: Path) -> None:
     """Two applications on one store, as two processes are."""
     uri = sqlite_store_at(tmp_path / "shared.db")
     one, two = AuthClient.open(uri), AuthClient.open(uri)
-    made = mint(one, workspace_id="acme")
+    key = mint(one, workspace_id="acme")
 
     def used(auth_client: AuthClient) -> int:
-        return auth_client.call("PUT", "/v3/workspaces/acme", made["key"], json={}).status_code
+        return auth_client.call("PUT", "/v3/workspaces/acme", key["key"], json={}).status_code
 
     for _ in range(3):
         assert (used(one), used(two)) == (200, 200)
-    two.do("DELETE", f"{KEYS}/{made['id']}")
+    two.do("DELETE", f"{KEYS}/{key['id']}")
     assert (used(one), used(two)) == (401, 401)
     one.close()
     two.close()

@@ -279,7 +279,7 @@ def ask(
     auth_client: AuthClient, ids: PopulatedIds, name: str, authorization: str | None
 ) -> tuple[int, str]:
     row = TABLE[name]
-    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(ids, found[1])), row.rule)
+    path = re.sub(r"\{(\w+)\}", lambda match: str(getattr(ids, match[1])), row.rule)
     options: dict[str, Any] = {"query_string": row.query}
     if row.body == "a file":
         options["data"] = {

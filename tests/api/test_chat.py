@@ -38,7 +38,7 @@ def read(answer: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture
-def told(api: Api) -> Api:
+def talk(api: Api) -> Api:
     """Alice and Bob in one session, Carol in another; each with a conclusion or two."""
     api.say(
         "home",
@@ -54,8 +54,8 @@ def told(api: Api) -> Api:
 
 
 class TestAnswer:
-    def test_is_composed_of_conclusions_with_their_sources(self, told: Api) -> None:
-        answer = ask(told, "What is the tortoise called?")
+    def test_is_composed_of_conclusions_with_their_sources(self, talk: Api) -> None:
+        answer = ask(talk, "What is the tortoise called?")
         assert list(answer) == ["content"]
         assert "No language model is configured" in answer["content"]
         assert "about alice: Alice keeps a tortoise." in answer["content"]
@@ -63,8 +63,8 @@ class TestAnswer:
         assert "Ghent" not in answer["content"]
 
     @pytest.mark.parametrize("query", ["What is her blood type?", "What is alice's blood type?"])
-    def test_shows_the_closest_statements_if_none_answers(self, told: Api, query: str) -> None:
-        answer = ask(told, query, include_evidence=True)
+    def test_shows_the_closest_statements_if_none_answers(self, talk: Api, query: str) -> None:
+        answer = ask(talk, query, include_evidence=True)
         assert CLOSEST in answer["content"]
         assert "about alice: Alice works in Ghent." in answer["content"]
         read = {item["content"] for item in answer["evidence"]["conclusions"]}
@@ -98,30 +98,30 @@ class TestAnswer:
         ["What do you know about Alice?", "Who is alice?", "Tell me everything you remember."],
     )
     def test_a_question_without_content_gets_the_newest_messages(
-        self, told: Api, query: str
+        self, talk: Api, query: str
     ) -> None:
-        answer = ask(told, query, include_evidence=True)
+        answer = ask(talk, query, include_evidence=True)
         assert read(answer) == ["Alice works in Ghent.", "Alice keeps a tortoise."]
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"alice"}
 
-    def test_about_another_peer(self, told: Api) -> None:
-        answer = ask(told, "Who grows lettuce?", target="bob", include_evidence=True)
+    def test_about_another_peer(self, talk: Api) -> None:
+        answer = ask(talk, "Who grows lettuce?", target="bob", include_evidence=True)
         assert read(answer) == ["Bob grows lettuce."]
         assert [
             (item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]
         ] == [("alice", "bob")]
         assert "bob" in answer["content"]
 
-    def test_uses_messages_of_the_peers_sessions(self, told: Api) -> None:
+    def test_uses_messages_of_the_peers_sessions(self, talk: Api) -> None:
         def sessions(peer: str) -> set[str]:
-            found = ask(told, "tortoise", peer, include_evidence=True)["evidence"]["messages"]
-            return {item["session_id"] for item in found}
+            messages = ask(talk, "tortoise", peer, include_evidence=True)["evidence"]["messages"]
+            return {item["session_id"] for item in messages}
 
         assert sessions("alice") == {"home", "work"}
         assert sessions("bob") == {"home"}
         assert sessions("carol") == {"work"}
         # Also of one that it left.
-        told.ok(told.delete("/sessions/home/peers", ["bob"]))
+        talk.ok(talk.delete("/sessions/home/peers", ["bob"]))
         assert sessions("bob") == {"home"}
 
     def test_uses_messages_dated_before_the_membership(self, api: Api) -> None:
@@ -140,9 +140,9 @@ class TestAnswer:
         assert "Hercules!" in answer
         assert ask(api, "What time is it in Tokyo?", "bob")["content"].startswith(NOTHING)
 
-    def test_nul_in_the_query_is_dropped(self, told: Api) -> None:
-        assert "Balthazar" in ask(told, "tor\0toise")["content"]
-        told.refused(told.post("/peers/alice/chat", {"query": "\0"}), ["body", "query"])
+    def test_nul_in_the_query_is_dropped(self, talk: Api) -> None:
+        assert "Balthazar" in ask(talk, "tor\0toise")["content"]
+        talk.refused(talk.post("/peers/alice/chat", {"query": "\0"}), ["body", "query"])
 
     @pytest.mark.parametrize(
         ("level", "most"), [("minimal", 10), ("low", 25), ("medium", 25), ("high", 25), ("max", 25)]
@@ -156,68 +156,68 @@ class TestAnswer:
         evidence = ask(api, "whale", reasoning_level=level, include_evidence=True)["evidence"]
         assert (len(evidence["conclusions"]), len(evidence["messages"])) == (most, most)
 
-    def test_cards_are_used_if_the_configuration_allows_it(self, told: Api) -> None:
-        told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
-        assert "Her shoe size is 38" in ask(told, "What shoe size does she have?")["content"]
-        told.ok(told.put("", {"configuration": {"peer_card": {"use": False}}}))
-        assert CLOSEST in ask(told, "What shoe size does she have?")["content"]
-        told.ok(told.put("/sessions/home", {"configuration": {"peer_card": {"use": True}}}))
+    def test_cards_are_used_if_the_configuration_allows_it(self, talk: Api) -> None:
+        talk.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
+        assert "Her shoe size is 38" in ask(talk, "What shoe size does she have?")["content"]
+        talk.ok(talk.put("", {"configuration": {"peer_card": {"use": False}}}))
+        assert CLOSEST in ask(talk, "What shoe size does she have?")["content"]
+        talk.ok(talk.put("/sessions/home", {"configuration": {"peer_card": {"use": True}}}))
         assert (
             "Her shoe size is 38"
-            in ask(told, "What shoe size does she have?", session_id="home")["content"]
+            in ask(talk, "What shoe size does she have?", session_id="home")["content"]
         )
 
 
 class TestNarrowing:
-    def test_a_session_restricts_messages_only(self, told: Api) -> None:
-        answer = ask(told, "tortoise office Ghent", session_id="work", include_evidence=True)
+    def test_a_session_restricts_messages_only(self, talk: Api) -> None:
+        answer = ask(talk, "tortoise office Ghent", session_id="work", include_evidence=True)
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert sorted(read(answer)) == ["Alice keeps a tortoise.", "Alice works in Ghent."]
 
     @pytest.mark.parametrize("form", [["home"], "home", {"in": ["home", "unknown"]}])
-    def test_an_allowlist_restricts_messages_and_conclusions(self, told: Api, form: object) -> None:
+    def test_an_allowlist_restricts_messages_and_conclusions(self, talk: Api, form: object) -> None:
         answer = ask(
-            told, "tortoise office Ghent", filters={"session_id": form}, include_evidence=True
+            talk, "tortoise office Ghent", filters={"session_id": form}, include_evidence=True
         )
         assert read(answer) == ["Alice keeps a tortoise."]
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
 
-    def test_an_empty_allowlist_has_no_evidence(self, told: Api) -> None:
-        answer = ask(told, "tortoise", filters={"session_id": []}, include_evidence=True)
+    def test_an_empty_allowlist_has_no_evidence(self, talk: Api) -> None:
+        answer = ask(talk, "tortoise", filters={"session_id": []}, include_evidence=True)
         assert answer["content"].startswith(NOTHING)
         assert (read(answer), answer["evidence"]["messages"]) == ([], [])
 
-    def test_an_allowlist_includes_the_card(self, told: Api) -> None:
-        told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
-        assert "38" in ask(told, "shoe size", filters={"session_id": []})["content"]
+    def test_an_allowlist_includes_the_card(self, talk: Api) -> None:
+        talk.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
+        assert "38" in ask(talk, "shoe size", filters={"session_id": []})["content"]
 
-    def test_a_scope_answers_from_its_own_memory(self, told: Api) -> None:
-        told.ok(told.post("/scopes", {"id": "private"}), 201)
-        told.ok(told.post("/scopes/private/sessions", {"session_ids": ["home"]}), 204)
-        told.conclude("scope.private", "alice", "Alice hides a tortoise.")
-        answer = ask(told, "tortoise", scope="private", include_evidence=True)
+    def test_a_scope_answers_from_its_own_memory(self, talk: Api) -> None:
+        talk.ok(talk.post("/scopes", {"id": "private"}), 201)
+        talk.ok(talk.post("/scopes/private/sessions", {"session_ids": ["home"]}), 204)
+        talk.conclude("scope.private", "alice", "Alice hides a tortoise.")
+        answer = ask(talk, "tortoise", scope="private", include_evidence=True)
         assert read(answer) == ["Alice hides a tortoise."]
         assert answer["evidence"]["conclusions"][0]["observer_id"] == "scope.private"
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
 
-    def test_several_scopes_work_as_an_allowlist(self, told: Api) -> None:
+    def test_several_scopes_work_as_an_allowlist(self, talk: Api) -> None:
         for scope, session in (("one", "home"), ("two", "work")):
-            told.ok(told.post("/scopes", {"id": scope}), 201)
-            told.ok(told.post(f"/scopes/{scope}/sessions", {"session_ids": [session]}), 204)
-        told.ok(told.post("/scopes", {"id": "empty"}), 201)
+            talk.ok(talk.post("/scopes", {"id": scope}), 201)
+            talk.ok(talk.post(f"/scopes/{scope}/sessions", {"session_ids": [session]}), 204)
+        talk.ok(talk.post("/scopes", {"id": "empty"}), 201)
         query = "tortoise Ghent"
-        assert read(ask(told, query, scope=["one"], include_evidence=True)) == [
+        assert read(ask(talk, query, scope=["one"], include_evidence=True)) == [
             "Alice keeps a tortoise."
         ]
-        assert len(read(ask(told, query, scope=["one", "two"], include_evidence=True))) == 2
-        answer = ask(told, query, scope=["empty"], include_evidence=True)
+        assert len(read(ask(talk, query, scope=["one", "two"], include_evidence=True))) == 2
+        answer = ask(talk, query, scope=["empty"], include_evidence=True)
         assert (read(answer), answer["evidence"]["messages"]) == ([], [])
-        assert ask_all(told, query, scope=["empty"])["content"].startswith(NOTHING)
+        assert ask_all(talk, query, scope=["empty"])["content"].startswith(NOTHING)
 
 
 class TestWorkspace:
-    def test_uses_the_memory_of_all_peers(self, told: Api) -> None:
-        answer = ask_all(told, "Who likes lettuce?", include_evidence=True)
+    def test_uses_the_memory_of_all_peers(self, talk: Api) -> None:
+        answer = ask_all(talk, "Who likes lettuce?", include_evidence=True)
         pairs = {
             (item["observer_id"], item["observed_id"]) for item in answer["evidence"]["conclusions"]
         }
@@ -225,52 +225,52 @@ class TestWorkspace:
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
         assert "about bob: Bob grows lettuce." in answer["content"]
 
-    def test_a_session_restricts_messages_only(self, told: Api) -> None:
-        answer = ask_all(told, "tortoise", session_id="work", include_evidence=True)
+    def test_a_session_restricts_messages_only(self, talk: Api) -> None:
+        answer = ask_all(talk, "tortoise", session_id="work", include_evidence=True)
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert read(answer) == ["Alice keeps a tortoise."]
 
-    def test_the_same_fact_is_read_once(self, told: Api) -> None:
-        told.conclude("carol", "alice", "alice keeps a  TORTOISE.")
-        assert len(read(ask_all(told, "tortoise", include_evidence=True))) == 1
+    def test_the_same_fact_is_read_once(self, talk: Api) -> None:
+        talk.conclude("carol", "alice", "alice keeps a  TORTOISE.")
+        assert len(read(ask_all(talk, "tortoise", include_evidence=True))) == 1
 
-    def test_copies_in_scopes_are_left_out(self, told: Api) -> None:
-        told.ok(told.post("/scopes", {"id": "private"}), 201)
-        told.ok(told.post("/scopes/private/sessions", {"session_ids": ["home"]}), 204)
-        told.conclude("scope.private", "bob", "Bob stores lettuce.")
-        answer = ask_all(told, "lettuce", include_evidence=True)
+    def test_copies_in_scopes_are_left_out(self, talk: Api) -> None:
+        talk.ok(talk.post("/scopes", {"id": "private"}), 201)
+        talk.ok(talk.post("/scopes/private/sessions", {"session_ids": ["home"]}), 204)
+        talk.conclude("scope.private", "bob", "Bob stores lettuce.")
+        answer = ask_all(talk, "lettuce", include_evidence=True)
         assert "Bob stores lettuce." not in read(answer)
-        inside = ask_all(told, "lettuce", scope="private", include_evidence=True)
+        inside = ask_all(talk, "lettuce", scope="private", include_evidence=True)
         assert read(inside) == ["Bob stores lettuce."]
         assert {item["session_id"] for item in inside["evidence"]["messages"]} == {"home"}
-        several = ask_all(told, "lettuce Ghent", scope=["private"], include_evidence=True)
+        several = ask_all(talk, "lettuce Ghent", scope=["private"], include_evidence=True)
         assert sorted(read(several)) == ["Bob grows lettuce.", "Bob is fond of lettuce and soup."]
 
-    def test_a_named_peer_restricts_the_evidence(self, told: Api) -> None:
-        answer = ask_all(told, "What do you know about Bob?", include_evidence=True)
+    def test_a_named_peer_restricts_the_evidence(self, talk: Api) -> None:
+        answer = ask_all(talk, "What do you know about Bob?", include_evidence=True)
         assert {item["observed_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
         assert {item["peer_id"] for item in answer["evidence"]["messages"]} == {"bob"}
-        assert ask_all(told, "Which planet is the biggest?")["content"].startswith(NOTHING)
+        assert ask_all(talk, "Which planet is the biggest?")["content"].startswith(NOTHING)
 
-    def test_no_card_is_read(self, told: Api) -> None:
-        told.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
-        assert ask_all(told, "shoe size")["content"].startswith(NOTHING)
+    def test_no_card_is_read(self, talk: Api) -> None:
+        talk.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
+        assert ask_all(talk, "shoe size")["content"].startswith(NOTHING)
 
-    def test_other_workspaces_are_not_used(self, told: Api) -> None:
-        other = told.workspace + "-other"
-        told.ok(told.post(f"//v3/workspaces/{other}/peers", {"id": "alice"}), 201)
+    def test_other_workspaces_are_not_used(self, talk: Api) -> None:
+        other = talk.workspace + "-other"
+        talk.ok(talk.post(f"//v3/workspaces/{other}/peers", {"id": "alice"}), 201)
         for path in ("chat", "peers/alice/chat"):
             body = {"query": "tortoise", "include_evidence": True}
-            answer = told.ok(told.post(f"//v3/workspaces/{other}/{path}", body))
+            answer = talk.ok(talk.post(f"//v3/workspaces/{other}/{path}", body))
             assert (read(answer), answer["evidence"]["messages"]) == ([], [])
 
 
 class TestEvidence:
-    def test_has_documented_fields(self, told: Api) -> None:
-        evidence = ask(told, "tortoise", include_evidence=True)["evidence"]
+    def test_has_documented_fields(self, talk: Api) -> None:
+        evidence = ask(talk, "tortoise", include_evidence=True)["evidence"]
         assert list(evidence) == EVIDENCE
         (conclusion,) = evidence["conclusions"]
-        stored = told.ok(told.get(f"/conclusions/{conclusion['id']}"))
+        stored = talk.ok(talk.get(f"/conclusions/{conclusion['id']}"))
         assert list(conclusion) == [
             "id",
             "content",
@@ -284,24 +284,24 @@ class TestEvidence:
         assert conclusion == {name: stored[name] for name in conclusion} | {"source_ids": []}
         message = evidence["messages"][0]
         assert list(message) == ["id", "session_id", "peer_id", "created_at"]
-        assert message["id"] in told.ids(f"/sessions/{message['session_id']}/messages/list")
+        assert message["id"] in talk.ids(f"/sessions/{message['session_id']}/messages/list")
         assert (evidence["tool_calls"], evidence["reasoning_trace_id"]) == ([], None)
 
-    def test_includes_the_latest_messages_of_the_session(self, told: Api) -> None:
-        answer = ask(told, "Which planet is the biggest?", session_id="home", include_evidence=True)
+    def test_includes_the_latest_messages_of_the_session(self, talk: Api) -> None:
+        answer = ask(talk, "Which planet is the biggest?", session_id="home", include_evidence=True)
         assert answer["content"].startswith(NOTHING)
         assert [item["peer_id"] for item in answer["evidence"]["messages"]] == ["alice", "bob"]
 
-    def test_has_each_message_once(self, told: Api) -> None:
-        found = ask(told, "tortoise", session_id="home", include_evidence=True)["evidence"][
+    def test_has_each_message_once(self, talk: Api) -> None:
+        messages = ask(talk, "tortoise", session_id="home", include_evidence=True)["evidence"][
             "messages"
         ]
-        ids = [item["id"] for item in found]
+        ids = [item["id"] for item in messages]
         assert len(ids) == len(set(ids)) == 2
 
-    def test_is_included_on_request_only(self, told: Api) -> None:
-        assert "evidence" not in ask(told, "tortoise")
-        assert "evidence" not in ask_all(told, "tortoise", include_evidence=False)
+    def test_is_included_on_request_only(self, talk: Api) -> None:
+        assert "evidence" not in ask(talk, "tortoise")
+        assert "evidence" not in ask_all(talk, "tortoise", include_evidence=False)
 
 
 SCHEMA: dict[str, Any] = {
@@ -320,19 +320,19 @@ class TestResponseFormat:
     @pytest.mark.parametrize(
         "query", ["What is the tortoise called?", "Which planet is the biggest?"]
     )
-    def test_the_answer_follows_the_format(self, told: Api, path: str, query: str) -> None:
-        answer = told.ok(told.post(path, {"query": query, "response_format": SCHEMA}))
+    def test_the_answer_follows_the_format(self, talk: Api, path: str, query: str) -> None:
+        answer = talk.ok(talk.post(path, {"query": query, "response_format": SCHEMA}))
         content = json.loads(answer["content"])
         assert isinstance(content["answer"], str)
         assert isinstance(content["count"], int)
         assert ("Balthazar" in answer["content"]) == ("tortoise" in query)
 
-    def test_an_invalid_format_is_refused(self, told: Api) -> None:
+    def test_an_invalid_format_is_refused(self, talk: Api) -> None:
         for path in ("/peers/alice/chat", "/chat"):
             for stream in (False, True):
                 bad = {"type": "object", "properties": {"a": {"allOf": []}}}
-                (problem,) = told.refused(
-                    told.post(path, {"query": "x", "stream": stream, "response_format": bad}),
+                (problem,) = talk.refused(
+                    talk.post(path, {"query": "x", "stream": stream, "response_format": bad}),
                     ["body", "response_format"],
                 )
                 assert problem["msg"] == "Invalid response_format: $.a: 'allOf' is not supported"
@@ -360,16 +360,16 @@ class TestRefusals:
         assert api.ids("/peers/list") == ["bob"]
         assert api.ids("/sessions/list") == []
 
-    def test_a_session_that_is_being_deleted_is_refused(self, told: Api) -> None:
-        told.ok(told.delete("/sessions/home"), 202)
-        told.missing(told.post("/peers/alice/chat", {"query": "x", "session_id": "home"}), "home")
+    def test_a_session_that_is_being_deleted_is_refused(self, talk: Api) -> None:
+        talk.ok(talk.delete("/sessions/home"), 202)
+        talk.missing(talk.post("/peers/alice/chat", {"query": "x", "session_id": "home"}), "home")
 
-    def test_scopes_are_not_accepted_as_peers(self, told: Api) -> None:
-        told.ok(told.post("/scopes", {"id": "private"}), 201)
+    def test_scopes_are_not_accepted_as_peers(self, talk: Api) -> None:
+        talk.ok(talk.post("/scopes", {"id": "private"}), 201)
         for name in ("scope.private", "scope.none"):
-            told.refused(told.post(f"/peers/{name}/chat", {"query": "x"}), ["path", "peer_id"])
-            told.refused(
-                told.post("/peers/alice/chat", {"query": "x", "target": name}), ["body", "target"]
+            talk.refused(talk.post(f"/peers/{name}/chat", {"query": "x"}), ["path", "peer_id"])
+            talk.refused(
+                talk.post("/peers/alice/chat", {"query": "x", "target": name}), ["body", "target"]
             )
 
     @pytest.mark.parametrize(
@@ -424,17 +424,17 @@ class TestRefusals:
     ) -> None:
         api.refused(api.post("/peers/alice/chat", {"query": "x", **body}), ["body", *loc])
 
-    def test_the_longest_query_is_accepted(self, told: Api) -> None:
-        assert isinstance(ask(told, "tortoise " * 1111)["content"], str)
+    def test_the_longest_query_is_accepted(self, talk: Api) -> None:
+        assert isinstance(ask(talk, "tortoise " * 1111)["content"], str)
 
-    def test_null_fields_count_as_absent(self, told: Api) -> None:
+    def test_null_fields_count_as_absent(self, talk: Api) -> None:
         nulls: dict[str, Any] = dict.fromkeys(
             ("session_id", "target", "filters", "scope", "response_format")
         )
-        assert "Balthazar" in ask(told, "tortoise", **nulls)["content"]
+        assert "Balthazar" in ask(talk, "tortoise", **nulls)["content"]
         assert (
             "Balthazar"
-            in ask_all(told, "tortoise", session_id=None, scope=None, target="ignored", filters=1)[
+            in ask_all(talk, "tortoise", session_id=None, scope=None, target="ignored", filters=1)[
                 "content"
             ]
         )
@@ -444,22 +444,22 @@ class TestNarrowKeys:
     """What the key of a peer may do beyond the route's own rule."""
 
     @pytest.fixture
-    def alice(self, told: Api) -> Principal:
-        return Principal(workspace_id=told.workspace, peer_id="alice")
+    def alice(self, talk: Api) -> Principal:
+        return Principal(workspace_id=talk.workspace, peer_id="alice")
 
-    def test_a_peer_key_may_use_only_its_own_sessions(self, told: Api, alice: Principal) -> None:
-        told.session("other")
+    def test_a_peer_key_may_use_only_its_own_sessions(self, talk: Api, alice: Principal) -> None:
+        talk.session("other")
         for options in (
             ChatOptions("x", session="home"),
             ChatOptions("x", filters={"session_id": ["home", "work"]}),
         ):
-            assert ask_peer(told.runtime, alice, told.workspace, "alice", options).content()
+            assert ask_peer(talk.runtime, alice, talk.workspace, "alice", options).content()
         for options in (
             ChatOptions("x", session="other"),
             ChatOptions("x", filters={"session_id": ["home", "other"]}),
             ChatOptions("x", scope="private"),
         ):
             with pytest.raises(Unauthorised):
-                ask_peer(told.runtime, alice, told.workspace, "alice", options)
+                ask_peer(talk.runtime, alice, talk.workspace, "alice", options)
         with pytest.raises(Unauthorised):
-            ask_peer(told.runtime, alice, told.workspace, "bob", ChatOptions("x"))
+            ask_peer(talk.runtime, alice, talk.workspace, "bob", ChatOptions("x"))

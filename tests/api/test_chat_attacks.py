@@ -31,8 +31,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def chat(tmp_path: Path) -> Iterator[ChatWithModel]:
-    with open_chat(tmp_path, sqlite_store_at(tmp_path / "a.db")) as found:
-        api = found.api
+    with open_chat(tmp_path, sqlite_store_at(tmp_path / "a.db")) as model_chat:
+        api = model_chat.api
         api.say("bobs", ("bob", ORDER), ("bob", "I keep a canary."))
         api.say(
             "private",
@@ -46,7 +46,7 @@ def chat(tmp_path: Path) -> Iterator[ChatWithModel]:
         other = Api(api.app, api.runtime, "other")
         other.say("s", ("bob", "Marzipan is what I live on."))
         other.conclude("bob", "bob", "Bob lives on marzipan.", session="s")
-        yield found
+        yield model_chat
 
 
 def foreign(chat: ChatWithModel) -> list[str]:
@@ -159,9 +159,9 @@ def test_an_injected_instruction_gives_the_model_no_access_beyond_the_callers(
             BOB, {"query": "What does carol hide?", "stream": stream, "reasoning_level": "max"}
         )
         assert answer.status_code == 200, answer.text
-        told = given_back(chat)
+        results = given_back(chat)
         opening = chat.model.requests[0].turns[1].content.casefold()
-        assert not [word for word in SECRETS if word in told or word in opening], calls[
+        assert not [word for word in SECRETS if word in results or word in opening], calls[
             start : start + 10
         ]
     after = {
@@ -196,9 +196,9 @@ def test_a_model_that_never_stops_calling_is_stopped(
     *_, forbidden, last = chat.model.requests
     assert len(chat.model.requests) == rounds + 2
     assert (forbidden.tool_choice, last.tools) == ("none", ())
-    room = chat.api.runtime.settings.dialectic.max_input_tokens
+    max_tokens = chat.api.runtime.settings.dialectic.max_input_tokens
     assert all(
-        sum(len(turn.content) for turn in request.turns) < 8 * room
+        sum(len(turn.content) for turn in request.turns) < 8 * max_tokens
         for request in chat.model.requests
     )
 

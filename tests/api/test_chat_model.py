@@ -63,14 +63,14 @@ class ChatWithModel:
 @contextmanager
 def open_chat(folder: Path, uri: str = "memory://", **settings: str) -> Iterator[ChatWithModel]:
     model = ScriptedModel()
-    given = {
+    environ = {
         "DB_CONNECTION_URI": uri,
         "REASONER": "auto",
         "LLM_RETRY_PAUSE_SECONDS": "0.001",
         **SCRIPTED,
         **settings,
     }
-    loaded = load_settings(environ=given, cwd=folder)
+    loaded = load_settings(environ=environ, cwd=folder)
     runtime = open_runtime(loaded, "api", plugins=load_plugins(loaded, extra=[model]))
     runtime.storage.migrate()
     try:
@@ -95,8 +95,8 @@ def open_chat(folder: Path, uri: str = "memory://", **settings: str) -> Iterator
 @pytest.fixture
 def chat(local_storage_name: str, tmp_path: Path) -> Iterator[ChatWithModel]:
     uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "c.db")
-    with open_chat(tmp_path, uri, THREADS="4") as found:
-        yield found
+    with open_chat(tmp_path, uri, THREADS="4") as model_chat:
+        yield model_chat
 
 
 def uids(chat: ChatWithModel) -> dict[str, str]:
@@ -132,8 +132,8 @@ class TestAnswer:
     def test_each_level_has_its_reasoner(self, tmp_path: Path, level: str) -> None:
         """`auto`: a level whose model is not configured is answered without one."""
         without = {"DIALECTIC_LEVELS__MINIMAL__MODEL_CONFIG__TRANSPORT": "openai"}
-        with open_chat(tmp_path, **without) as found:
-            answer = found.ask("By the model.", reasoning_level=level)
+        with open_chat(tmp_path, **without) as model_chat:
+            answer = model_chat.ask("By the model.", reasoning_level=level)
             assert (answer["content"] == "By the model.") == (level == "low")
             assert ("No language model" in answer["content"]) == (level == "minimal")
             assert (answer["evidence"]["reasoning_trace_id"] is None) == (level == "minimal")
@@ -152,7 +152,7 @@ class TestAnswer:
 
 class TestEvidence:
     def test_has_everything_read_once_and_in_order(self, chat: ChatWithModel) -> None:
-        known = uids(chat)
+        ids = uids(chat)
         answer = chat.ask(
             calling(
                 ("get_observation_context", {"id": "[c1]"}),
@@ -172,7 +172,7 @@ class TestEvidence:
         }
         assert len({item["id"] for item in evidence["messages"]}) == len(evidence["messages"]) == 5
         opening = chat.model.requests[0].turns[1].content
-        (first,) = [uid for text, uid in known.items() if re.search(rf"\[c1\].*{text}", opening)]
+        (first,) = [uid for text, uid in ids.items() if re.search(rf"\[c1\].*{text}", opening)]
         assert evidence["tool_calls"] == [
             {"tool_name": "get_observation_context", "tool_input": {"id": first}},
             {"tool_name": "search_memory", "tool_input": {"query": "bees"}},
@@ -263,12 +263,12 @@ class TestBounds:
             "?",
             path=PATHS[1],
         )
-        card, unknown, found = [
+        card, unknown, hits = [
             turn.content for turn in chat.model.last.turns if turn.role == "tool"
         ]
         assert card == "IDENTITY: Carol"
         assert "no peer 'nobody'" in unknown
-        assert "The audit is on Monday." in found
+        assert "The audit is on Monday." in hits
         assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {
             "alice",
             "bob",
@@ -306,13 +306,13 @@ class TestStream:
     def test_the_first_delta_arrives_before_the_model_sent_its_last_token(
         self, tmp_path: Path, path: str
     ) -> None:
-        with open_chat(tmp_path) as found:
+        with open_chat(tmp_path) as model_chat:
             slow = SlowModel()
             slow.replies = [
                 calling(("search_memory", {"query": "bees"}), beside="I will look that up."),
             ]
-            found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
-            with served(found.api) as port, stream(port, path) as answer:
+            model_chat.model.complete, model_chat.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
+            with served(model_chat.api) as port, stream(port, path) as answer:
                 assert next_event(answer) == {"delta": {"content": BEGINNING}, "done": False}
                 assert not slow.sent_last.is_set()
                 slow.go_on.set()
@@ -338,14 +338,18 @@ class TestStream:
 
     @pytest.mark.slow
     def test_chat_holds_at_most_half_of_the_threads(self, tmp_path: Path) -> None:
-        with open_chat(tmp_path, THREADS="4") as found:
+        with open_chat(tmp_path, THREADS="4") as model_chat:
             slow = SlowModel()
-            found.model.complete, found.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
-            with served(found.api) as port, stream(port) as one, stream(port, PATHS[1]) as other:
+            model_chat.model.complete, model_chat.model.stream = slow.complete, slow.stream  # type: ignore[method-assign]
+            with (
+                served(model_chat.api) as port,
+                stream(port) as one,
+                stream(port, PATHS[1]) as other,
+            ):
                 next_event(one)
                 next_event(other)
-                assert found.api.post(PATHS[0], {"query": "x"}).status_code == 503
-                assert found.api.ids("/peers/list") == ["alice", "bob", "carol"]
+                assert model_chat.api.post(PATHS[0], {"query": "x"}).status_code == 503
+                assert model_chat.api.ids("/peers/list") == ["alice", "bob", "carol"]
                 slow.go_on.set()
                 for answer in (one, other):
                     while next_event(answer) != {"done": True}:

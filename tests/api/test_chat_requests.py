@@ -41,8 +41,8 @@ def test_the_reasoner_gets_the_request_and_its_evidence(
     assert ask(api, "Who has\0 bees?", reasoning_level="high", response_format=None) == {
         "content": "Yes."
     }
-    asked = reasoner.last
-    assert (asked.question, asked.subject, asked.level, asked.response_format) == (
+    request = reasoner.last
+    assert (request.question, request.subject, request.level, request.response_format) == (
         "Who has bees?",
         "alice",
         "high",
@@ -50,13 +50,13 @@ def test_the_reasoner_gets_the_request_and_its_evidence(
     )
     assert [
         (item.kind, item.content, item.about, item.author, item.observer, item.session)
-        for item in asked.evidence
+        for item in request.evidence
     ] == [
         ("conclusion", "Alice keeps bees.", "alice", None, "alice", "s"),
         ("message", "I keep bees.", None, "alice", None, "s"),
         ("message", "Bees sting!", None, "bob", None, "s"),
     ]
-    assert (asked.recent, asked.cards, asked.instructions) == ([], {}, None)
+    assert (request.recent, request.cards, request.instructions) == ([], {}, None)
     ask(api, path="/chat")
     assert reasoner.last.subject is None
     ask(api, target="bob")

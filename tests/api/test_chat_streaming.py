@@ -128,23 +128,23 @@ class TestFlow:
         self, api_and_reasoner: tuple[Api, AnsweringReasoner], path: str
     ) -> None:
         api, reasoner = api_and_reasoner
-        heard = [threading.Event() for _ in range(2)]
+        arrivals = [threading.Event() for _ in range(2)]
 
         def slowly(request: AnswerRequest) -> Iterable[str]:
             yield "first"
             # Goes on only once the client says that it has heard: with a buffer anywhere, nobody
             # would get any further.
-            assert heard[0].wait(PATIENCE)
+            assert arrivals[0].wait(PATIENCE)
             yield "second"
-            assert heard[1].wait(PATIENCE)
+            assert arrivals[1].wait(PATIENCE)
             yield "third"
 
         reasoner.say = slowly
         with served(api) as port, stream(port, path) as answer:
             assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
-            heard[0].set()
+            arrivals[0].set()
             assert next_event(answer) == {"delta": {"content": "second"}, "done": False}
-            heard[1].set()
+            arrivals[1].set()
             assert next_event(answer) == {"delta": {"content": "third"}, "done": False}
             assert next_event(answer) == {"done": True}
 

@@ -100,8 +100,8 @@ def test_09_an_empty_body_with_a_json_content_type_works(api: Api) -> None:
 
 
 def test_10_context_has_no_ceiling_of_60_percent(api: Api) -> None:
-    made = api.say("s", *[("p", "one two three four five") for _ in range(10)])
-    budget = sum(message["token_count"] for message in made)
+    messages = api.say("s", *[("p", "one two three four five") for _ in range(10)])
+    budget = sum(message["token_count"] for message in messages)
     assert len(api.ok(api.get(f"/sessions/s/context?tokens={budget}"))["messages"]) == 10
 
 
@@ -184,13 +184,13 @@ def test_20_queue_status_counts_items_by_the_sessions_uid(api: Api) -> None:
 
 
 def test_a_uid_stays_with_its_row_and_differs_between_rows(api: Api) -> None:
-    made = [api.create(), api.peer("x"), api.session("x")]
-    assert len({row["uid"] for row in made}) == 3
+    rows = [api.create(), api.peer("x"), api.session("x")]
+    assert len({row["uid"] for row in rows}) == 3
     again = [
         api.put("", {"metadata": {}}),
         api.put("/peers/x", {"metadata": {}}),
         api.put("/sessions/x", {"metadata": {}}),
     ]
-    assert [api.ok(answer)["uid"] for answer in again] == [row["uid"] for row in made]
-    assert api.ok(api.post("/peers/list"))["items"][0]["uid"] == made[1]["uid"]
-    assert list(made[1])[:2] == ["id", "uid"]
+    assert [api.ok(answer)["uid"] for answer in again] == [row["uid"] for row in rows]
+    assert api.ok(api.post("/peers/list"))["items"][0]["uid"] == rows[1]["uid"]
+    assert list(rows[1])[:2] == ["id", "uid"]

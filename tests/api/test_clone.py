@@ -25,12 +25,12 @@ def clone(api: Api, session: str = "s", **query: str) -> Any:
 
 def stored(api: Api, session: str) -> tuple[Session, list[Message], list[Member]]:
     with api.runtime.storage.read() as tx:
-        found = tx.workspaces.locate(api.workspace, session_id=session).session
-        assert found is not None
+        row = tx.workspaces.locate(api.workspace, session_id=session).session
+        assert row is not None
         return (
-            found,
-            tx.messages.run(found.key, 1, found.message_count),
-            tx.members.of_session(found.key, active=False),
+            row,
+            tx.messages.run(row.key, 1, row.message_count),
+            tx.members.of_session(row.key, active=False),
         )
 
 
@@ -40,7 +40,7 @@ def listed(api: Api, session: str) -> list[Any]:
 
 
 def test_a_clone_is_a_new_session_with_the_same_messages_and_members(api: Api) -> None:
-    made = api.session(
+    original = api.session(
         "s",
         metadata={"a": {"b": 1}},
         configuration={"summary": {"enabled": False}},
@@ -56,14 +56,14 @@ def test_a_clone_is_a_new_session_with_the_same_messages_and_members(api: Api) -
     )
     api.ok(api.put("/sessions/s/peers/bob/config", {"observe_others": True}), 204)
     copy = clone(api)
-    assert list(copy) == list(made)
+    assert list(copy) == list(original)
     assert UID.fullmatch(copy["id"])
     assert copy["id"] == copy["uid"]
     assert copy["is_active"] is True
     assert copy["workspace_id"] == api.workspace
     assert copy["metadata"] == {"a": {"b": 1}}
     assert copy["configuration"] == {"summary": {"enabled": False}}
-    assert copy["created_at"] > made["created_at"]
+    assert copy["created_at"] > original["created_at"]
     assert api.ok(api.post("/sessions", {"id": copy["id"]})) == copy
     assert api.ids("/sessions/list") == ["s", copy["id"]]
 
@@ -88,8 +88,8 @@ def test_a_clone_is_a_new_session_with_the_same_messages_and_members(api: Api) -
 
 
 def test_positions_and_token_sums_are_copied_and_continue(api: Api) -> None:
-    said = api.say("s", *(("alice", f"this is number {n}") for n in range(7)))
-    copy = clone(api, message_id=said[4]["id"])
+    message_rows = api.say("s", *(("alice", f"this is number {n}") for n in range(7)))
+    copy = clone(api, message_id=message_rows[4]["id"])
     session, messages, _ = stored(api, copy["id"])
     _, originals, _ = stored(api, "s")
     assert [(m.seq, m.tokens, m.tokens_through) for m in messages] == [
@@ -99,7 +99,7 @@ def test_positions_and_token_sums_are_copied_and_continue(api: Api) -> None:
     assert (
         session.token_total
         == messages[-1].tokens_through
-        == sum(item["token_count"] for item in said[:5])
+        == sum(item["token_count"] for item in message_rows[:5])
         > 0
     )
     api.say(copy["id"], ("alice", "and one more"))
@@ -109,10 +109,11 @@ def test_positions_and_token_sums_are_copied_and_continue(api: Api) -> None:
 
 
 def test_the_named_message_is_the_last_one_of_the_clone(api: Api) -> None:
-    said = api.say("s", ("alice", "one"), ("alice", "two"), ("alice", "three"))
+    messages = api.say("s", ("alice", "one"), ("alice", "two"), ("alice", "three"))
     for last, contents in ((0, ["one"]), (1, ["one", "two"]), (2, ["one", "two", "three"])):
         assert [
-            item["content"] for item in listed(api, clone(api, message_id=said[last]["id"])["id"])
+            item["content"]
+            for item in listed(api, clone(api, message_id=messages[last]["id"])["id"])
         ] == contents
 
 
@@ -149,12 +150,12 @@ def test_a_session_without_messages_is_cloned_too(api: Api) -> None:
 def test_a_clone_is_searchable_and_nothing_is_derived_from_it(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo and I collect sextants."), ("bob", "That is far away."))
     Worker(api.runtime).run_until_idle()
-    known = api.ok(api.post("/conclusions/list"))["total"]
-    assert known > 0
+    total = api.ok(api.post("/conclusions/list"))["total"]
+    assert total > 0
     copy = clone(api)
-    found = api.ok(api.post(f"/sessions/{copy['id']}/search", {"query": "sextants"}))
-    assert {item["session_id"] for item in found} == {copy["id"]}
-    assert "sextants" in found[0]["content"]
+    hits = api.ok(api.post(f"/sessions/{copy['id']}/search", {"query": "sextants"}))
+    assert {item["session_id"] for item in hits} == {copy["id"]}
+    assert "sextants" in hits[0]["content"]
     everywhere = api.ok(api.post("/search", {"query": "sextants"}))
     assert {item["session_id"] for item in everywhere if "sextants" in item["content"]} == {
         "s",
@@ -164,20 +165,20 @@ def test_a_clone_is_searchable_and_nothing_is_derived_from_it(api: Api) -> None:
     with api.runtime.storage.read() as tx:
         assert tx.rows.count(Task, equals(session_key=session.key)) == 0
     Worker(api.runtime).run_until_idle()
-    assert api.ok(api.post("/conclusions/list"))["total"] == known
+    assert api.ok(api.post("/conclusions/list"))["total"] == total
     assert api.ok(api.get(f"/sessions/{copy['id']}/summaries"))["short_summary"] is None
 
 
 def test_unknown_sessions_and_messages_cannot_be_cloned(api: Api) -> None:
     api.say("other", ("alice", "x"))
     foreign = api.say("s", ("alice", "y"))[0]["id"]
-    gone = "Original session not found"
-    assert api.ok(api.post("/sessions/nobody/clone"), 404)["detail"] == gone
+    detail = "Original session not found"
+    assert api.ok(api.post("/sessions/nobody/clone"), 404)["detail"] == detail
     for message in ("nothing", foreign, ""):
         answer = api.post("/sessions/other/clone", query_string={"message_id": message})
         assert api.ok(answer, 404)["detail"] == "Session not found"
     api.ok(api.delete("/sessions/s"), 202)
-    assert api.ok(api.post("/sessions/s/clone"), 404)["detail"] == gone
+    assert api.ok(api.post("/sessions/s/clone"), 404)["detail"] == detail
     assert api.ids("/sessions/list") == ["other"]
 
 

@@ -55,7 +55,7 @@ def derive(api: Api, source: str, level: str = "deductive") -> str:
         assert workspace is not None
         row = tx.conclusions.by_uid(workspace.key, source)
         assert row is not None
-        made = replace(
+        derived_row = replace(
             row,
             key=0,
             uid=new_uid(),
@@ -65,13 +65,13 @@ def derive(api: Api, source: str, level: str = "deductive") -> str:
             times_derived=3,
             fingerprint=new_uid(),
         )
-        stored = tx.conclusions.put([made])
+        stored = tx.conclusions.put([derived_row])
         indexing.index_conclusions(
             api.runtime,
             tx,
             workspace.key,
             stored,
-            indexing.embed_inline(api.runtime, [made.content]),
+            indexing.embed_inline(api.runtime, [derived_row.content]),
         )
         return stored[0].uid
 
@@ -79,15 +79,15 @@ def derive(api: Api, source: str, level: str = "deductive") -> str:
 
 
 def test_create_answers_all_fields_in_order(api: Api) -> None:
-    made = api.ok(
+    created = api.ok(
         api.post(
             "/conclusions", {"conclusions": [draft(), draft(session_id="s", level="deductive")]}
         ),
         201,
     )
-    assert [list(item) for item in made] == [ORDER, ORDER]
-    assert made[0]["said_at"] == made[0]["created_at"]
-    assert made[0] | {"id": "", "created_at": "", "said_at": ""} == {
+    assert [list(item) for item in created] == [ORDER, ORDER]
+    assert created[0]["said_at"] == created[0]["created_at"]
+    assert created[0] | {"id": "", "created_at": "", "said_at": ""} == {
         "id": "",
         "content": "likes tea",
         "observer_id": "alice",
@@ -102,9 +102,9 @@ def test_create_answers_all_fields_in_order(api: Api) -> None:
         "certainty": None,
         "said_at": "",
     }
-    assert made[1]["session_id"] == "s"
-    assert made[1]["level"] == "explicit", "what is sent as level is ignored"
-    assert made[0]["id"] != made[1]["id"], "equal ones are not merged"
+    assert created[1]["session_id"] == "s"
+    assert created[1]["level"] == "explicit", "what is sent as level is ignored"
+    assert created[0]["id"] != created[1]["id"], "equal ones are not merged"
 
 
 def test_observations_is_an_alias(api: Api) -> None:
@@ -127,7 +127,7 @@ def test_peers_and_session_must_exist_and_nothing_is_stored_otherwise(api: Api) 
 
 
 @pytest.mark.parametrize(
-    ("given", "loc"),
+    ("fields", "loc"),
     [
         ({"content": ""}, ["content"]),
         ({"content": "x" * 65_536}, ["content"]),
@@ -140,10 +140,10 @@ def test_peers_and_session_must_exist_and_nothing_is_stored_otherwise(api: Api) 
     ],
 )
 def test_drafts_of_the_wrong_shape_are_refused(
-    api: Api, given: dict[str, Any], loc: list[str]
+    api: Api, fields: dict[str, Any], loc: list[str]
 ) -> None:
     api.refused(
-        api.post("/conclusions", {"conclusions": [draft(**given)]}),
+        api.post("/conclusions", {"conclusions": [draft(**fields)]}),
         ["body", "conclusions", 0, *loc],
     )
 
@@ -167,8 +167,10 @@ def test_a_scope_is_never_observed(api: Api) -> None:
         api.post("/conclusions", {"conclusions": [draft(observed_id="scope.mine")]}),
         ["body", "conclusions", 0, "observed_id"],
     )
-    made = api.ok(api.post("/conclusions", {"conclusions": [draft(observer_id="scope.mine")]}), 201)
-    assert made[0]["observer_id"] == "scope.mine"
+    conclusions = api.ok(
+        api.post("/conclusions", {"conclusions": [draft(observer_id="scope.mine")]}), 201
+    )
+    assert conclusions[0]["observer_id"] == "scope.mine"
 
 
 def test_list_is_newest_first(api: Api) -> None:
@@ -182,22 +184,22 @@ def test_list_filters(api: Api) -> None:
     two = api.conclude("bob", "alice", "two", session="s")[0]["id"]
     three = derive(api, one)
 
-    def found(filters: dict[str, Any]) -> set[str]:
+    def ids(filters: dict[str, Any]) -> set[str]:
         return set(api.ids("/conclusions/list", {"filters": filters}))
 
-    assert found({"observer_id": "alice"}) == {one, three}
-    assert found({"observer": "alice", "observed": "bob"}) == {one, three}
-    assert found({"session_id": "s"}) == {two}
-    assert found({"session_id": None}) == {one, three}
-    assert found({"session_id": {"ne": "s"}}) == {one, three}
-    assert found({"level": "deductive"}) == {three}
-    assert found({"level": {"in": ["explicit"]}}) == {one, two}
-    assert found({"id": {"in": [one, two, "none"]}}) == {one, two}
-    assert found({"times_derived": {"gte": 2}}) == {three}
-    assert found({"content": {"icontains": "ONE"}}) == {one, three}
-    assert found({"source_ids": {"contains": one}}) == {three}
-    assert found({"source_ids": {"contains": "unknown"}}) == set()
-    assert found({"source_ids": {"contains": one}, "level": "inductive"}) == set()
+    assert ids({"observer_id": "alice"}) == {one, three}
+    assert ids({"observer": "alice", "observed": "bob"}) == {one, three}
+    assert ids({"session_id": "s"}) == {two}
+    assert ids({"session_id": None}) == {one, three}
+    assert ids({"session_id": {"ne": "s"}}) == {one, three}
+    assert ids({"level": "deductive"}) == {three}
+    assert ids({"level": {"in": ["explicit"]}}) == {one, two}
+    assert ids({"id": {"in": [one, two, "none"]}}) == {one, two}
+    assert ids({"times_derived": {"gte": 2}}) == {three}
+    assert ids({"content": {"icontains": "ONE"}}) == {one, three}
+    assert ids({"source_ids": {"contains": one}}) == {three}
+    assert ids({"source_ids": {"contains": "unknown"}}) == set()
+    assert ids({"source_ids": {"contains": one}, "level": "inductive"}) == set()
     for wrong in (
         {"level": "fifth"},
         {"embedding": [1]},
@@ -210,34 +212,36 @@ def test_list_filters(api: Api) -> None:
 
 def test_derived_conclusions_show_where_they_come_from(api: Api) -> None:
     one = api.conclude("alice", "bob", "one")[0]["id"]
-    made = api.ok(api.get(f"/conclusions/{derive(api, one)}"))
-    assert list(made) == ORDER
-    assert made["source_ids"] == [one]
-    assert made["times_derived"] == 3
-    assert made["level"] == "deductive"
+    conclusion = api.ok(api.get(f"/conclusions/{derive(api, one)}"))
+    assert list(conclusion) == ORDER
+    assert conclusion["source_ids"] == [one]
+    assert conclusion["times_derived"] == 3
+    assert conclusion["level"] == "deductive"
 
 
 def test_a_conclusion_is_read_by_its_id(api: Api) -> None:
-    made = api.conclude("alice", "bob", "one")[0]
-    assert api.ok(api.get(f"/conclusions/{made['id']}")) == made
+    conclusion = api.conclude("alice", "bob", "one")[0]
+    assert api.ok(api.get(f"/conclusions/{conclusion['id']}")) == conclusion
     api.missing(api.get("/conclusions/none"), "none")
-    api.missing(api.get(f"//v3/workspaces/elsewhere/conclusions/{made['id']}"), made["id"])
+    api.missing(
+        api.get(f"//v3/workspaces/elsewhere/conclusions/{conclusion['id']}"), conclusion["id"]
+    )
 
 
 def test_deleted_conclusions_are_not_found(api: Api) -> None:
-    made = api.conclude("alice", "bob", "gone tea", "kept tea")
-    answer = api.delete(f"/conclusions/{made[0]['id']}")
+    conclusions = api.conclude("alice", "bob", "gone tea", "kept tea")
+    answer = api.delete(f"/conclusions/{conclusions[0]['id']}")
     assert answer.status_code == 204
     assert answer.data == b""
-    api.missing(api.delete(f"/conclusions/{made[0]['id']}"), made[0]["id"])
-    api.missing(api.get(f"/conclusions/{made[0]['id']}"), made[0]["id"])
+    api.missing(api.delete(f"/conclusions/{conclusions[0]['id']}"), conclusions[0]["id"])
+    api.missing(api.get(f"/conclusions/{conclusions[0]['id']}"), conclusions[0]["id"])
     api.missing(api.delete("/conclusions/none"), "none")
-    assert api.ids("/conclusions/list") == [made[1]["id"]]
+    assert api.ids("/conclusions/list") == [conclusions[1]["id"]]
     filters = {"observer": "alice", "observed": "bob"}
     assert [
         item["id"]
         for item in api.ok(api.post("/conclusions/query", {"query": "tea", "filters": filters}))
-    ] == [made[1]["id"]]
+    ] == [conclusions[1]["id"]]
     representation = api.ok(api.post("/peers/alice/representation", {"target": "bob"}))[
         "representation"
     ]
@@ -246,18 +250,18 @@ def test_deleted_conclusions_are_not_found(api: Api) -> None:
 
 
 def test_superseded_conclusions_are_hidden(api: Api) -> None:
-    made = api.conclude("alice", "bob", "old")[0]["id"]
+    uid = api.conclude("alice", "bob", "old")[0]["id"]
 
     def change(tx: Transaction) -> None:
         workspace = tx.workspaces.by_slug(api.workspace)
         assert workspace is not None
-        row = tx.conclusions.by_uid(workspace.key, made)
+        row = tx.conclusions.by_uid(workspace.key, uid)
         assert row is not None
         tx.conclusions.put([replace(row, state=SUPERSEDED)])
 
     api.runtime.storage.write(change)
     assert api.ids("/conclusions/list") == []
-    api.missing(api.get(f"/conclusions/{made}"))
+    api.missing(api.get(f"/conclusions/{uid}"))
 
 
 class TestQuery:
@@ -272,14 +276,14 @@ class TestQuery:
             "plays chess on Sundays",
         )
         api.conclude("bob", "alice", "likes green tea in the morning")
-        found = api.ok(
+        hits = api.ok(
             api.post(
                 "/conclusions/query", {"query": "green tea in the morning", "filters": self.PAIR}
             )
         )
-        assert found[0]["content"] == "likes green tea in the morning"
-        assert {(item["observer_id"], item["observed_id"]) for item in found} == {("alice", "bob")}
-        assert list(found[0]) == LISTED
+        assert hits[0]["content"] == "likes green tea in the morning"
+        assert {(item["observer_id"], item["observed_id"]) for item in hits} == {("alice", "bob")}
+        assert list(hits[0]) == LISTED
 
     def test_top_k_bounds_the_answer(self, api: Api) -> None:
         api.conclude("alice", "bob", *[f"likes tea number {number}" for number in range(15)])
@@ -338,20 +342,20 @@ class TestQuery:
     def test_further_filters_apply(self, api: Api) -> None:
         one = api.conclude("alice", "bob", "likes tea")[0]["id"]
         two = derive(api, one)
-        found = api.ok(
+        hits = api.ok(
             api.post(
                 "/conclusions/query",
                 {"query": "tea", "filters": {**self.PAIR, "level": "deductive"}},
             )
         )
-        assert [item["id"] for item in found] == [two]
-        found = api.ok(
+        assert [item["id"] for item in hits] == [two]
+        hits = api.ok(
             api.post(
                 "/conclusions/query",
                 {"query": "tea", "filters": {**self.PAIR, "source_ids": {"contains": one}}},
             )
         )
-        assert [item["id"] for item in found] == [two]
+        assert [item["id"] for item in hits] == [two]
 
     def test_query_is_required_but_may_be_empty(self, api: Api) -> None:
         api.conclude("alice", "bob", "likes tea")

@@ -61,19 +61,19 @@ def test_conflict_02_strict_creation_beside_get_or_create(
     assert all_generations.v1.refused(409, "POST", "/apps", {"name": all_generations.workspace})
     for api in later(all_generations):
         assert api.post("/peers", {"id": ALICE}).status_code == 200
-        made = "w" if api is all_generations.v2 else "t"
-        assert api.post("/peers", {"id": made}).status_code == (
+        name = "w" if api is all_generations.v2 else "t"
+        assert api.post("/peers", {"id": name}).status_code == (
             200 if api is all_generations.v2 else 201
         )
         assert (
             all_generations.v1.refused(
-                409, "POST", f"{all_generations.app()}/users", {"name": made}
+                409, "POST", f"{all_generations.app()}/users", {"name": name}
             )
             == "User with this name already exists"
         )
         assert (
-            all_generations.v1.get(f"{all_generations.app()}/users/get_or_create/{made}")["name"]
-            == made
+            all_generations.v1.get(f"{all_generations.app()}/users/get_or_create/{name}")["name"]
+            == name
         )
     assert all_generations.v1.refused(409, "PUT", user, {"name": "t"})
 
@@ -127,15 +127,15 @@ def test_conflict_05_sessions_without_an_owner_are_every_members(shared: bool) -
     runtime = open_runtime(load_settings(environ={}, overrides=overrides), "api")
     three = AllGenerations(create_app(runtime=runtime), runtime, "w")
     three.v2.session("room", peers={ALICE: {}, "bob": {}})
-    room = three.uid_of("room")
+    session = three.uid_of("room")
     for name in (ALICE, "bob"):
         listed = three.v1.post(f"{three.user(name)}/sessions/list")
         assert ([item["id"] for item in listed["items"]], listed["total"]) == (
-            ([room], 1) if shared else ([], 0)
+            ([session], 1) if shared else ([], 0)
         )
         assert {item["user_id"] for item in listed["items"]} <= {uid(three.user(name))}
         assert three.v1.call(
-            "GET", f"{three.user(name)}/sessions", session_id=room
+            "GET", f"{three.user(name)}/sessions", session_id=session
         ).status_code == (200 if shared else 404)
     runtime.close()
 
@@ -144,9 +144,9 @@ def test_conflict_06_messages_of_the_assistant_have_an_author(
     all_generations: AllGenerations, user: str
 ) -> None:
     all_generations.newest.session("room", peers={ALICE: {}})
-    room = f"{user}/sessions/{all_generations.uid_of('room')}"
+    session_path = f"{user}/sessions/{all_generations.uid_of('room')}"
     owned = all_generations.v1.session(user)
-    for session in (owned, room):
+    for session in (owned, session_path):
         all_generations.v1.say(session, (True, "hello"), (False, "good morning"))
     (assistant,) = set(all_generations.newest.ids("/peers/list")) - {ALICE}
     for api in later(all_generations):
@@ -225,19 +225,19 @@ def test_conflict_09_what_goes_with_a_session_and_what_with_its_workspace(
 ) -> None:
     api = all_generations.v2 if generation == "v2" else all_generations.newest
     session = all_generations.v1.session(user)
-    (said,) = all_generations.v1.say(session, (True, "hello"))
+    (message,) = all_generations.v1.say(session, (True, "hello"))
     about = {"content": "", "session_id": uid(session)}
     all_generations.v1.post(f"{user}/metamessages", {"label": "of the session", **about})
     all_generations.v1.post(
-        f"{user}/metamessages", {"label": "of a message", "message_id": said["id"], **about}
+        f"{user}/metamessages", {"label": "of a message", "message_id": message["id"], **about}
     )
-    kept = all_generations.v1.post(f"{user}/metamessages", {"label": "of the user", "content": ""})[
-        "id"
-    ]
+    metamessage = all_generations.v1.post(
+        f"{user}/metamessages", {"label": "of the user", "content": ""}
+    )["id"]
     shelf = all_generations.v1.post(f"{user}/collections", {"name": "shelf"})["id"]
     assert api.delete(f"/sessions/{uid(session)}").status_code == 202
     Worker(all_generations.runtime).run_until_idle()
-    assert all_generations.v1.listed(f"{user}/metamessages") == [kept]
+    assert all_generations.v1.listed(f"{user}/metamessages") == [metamessage]
     assert all_generations.v1.listed(f"{user}/collections") == [shelf]
     assert api.delete("").status_code // 100 == 2
     Worker(all_generations.runtime).run_until_idle()
@@ -245,7 +245,7 @@ def test_conflict_09_what_goes_with_a_session_and_what_with_its_workspace(
         left = {row.uid for row in tx.rows.page(Metamessage)} | {
             row.uid for row in tx.rows.page(NamedCollection)
         }
-    assert not {kept, shelf} & left
+    assert not {metamessage, shelf} & left
 
 
 def test_every_conflict_has_a_test() -> None:

@@ -19,22 +19,26 @@ def test_conflict_10_metamessages_are_not_metadata(
     all_generations: AllGenerations, user: str
 ) -> None:
     session = all_generations.v1.session(user)
-    (said,) = all_generations.v1.say(session, (True, "hello"))
+    (subject,) = all_generations.v1.say(session, (True, "hello"))
     about = {
         "label": "mood",
         "content": "gloomy",
         "session_id": uid(session),
-        "message_id": said["id"],
+        "message_id": subject["id"],
     }
     notes = [all_generations.v1.post(f"{user}/metamessages", about)["id"] for _ in range(2)]
     for api in later(all_generations):
         (message,) = api.ok(api.post(f"/sessions/{uid(session)}/messages/list"))["items"]
         assert message["metadata"] == {}
         assert api.ok(
-            api.put(f"/sessions/{uid(session)}/messages/{said['id']}", {"metadata": {"label": "x"}})
+            api.put(
+                f"/sessions/{uid(session)}/messages/{subject['id']}", {"metadata": {"label": "x"}}
+            )
         )
-        assert api.ok(api.put(f"/sessions/{uid(session)}/messages/{said['id']}", {"metadata": {}}))
-    assert all_generations.v1.listed(f"{user}/metamessages", {"message_id": said["id"]}) == notes
+        assert api.ok(
+            api.put(f"/sessions/{uid(session)}/messages/{subject['id']}", {"metadata": {}})
+        )
+    assert all_generations.v1.listed(f"{user}/metamessages", {"message_id": subject["id"]}) == notes
     all_generations.v1.say(
         session, *((True, f"The tower is {number} metres high.") for number in range(19))
     )
@@ -59,20 +63,21 @@ def test_conflict_10_a_summary_of_a_shared_session_is_a_note_of_each_member(
     if used:
         all_generations.v1.session(user)
     all_generations.newest.session("room", peers={ALICE: {}, "bob": {}})
-    said = [
+    messages = [
         {"peer_id": ALICE, "content": f"The tower is {number} metres high."} for number in range(20)
     ]
     all_generations.newest.ok(
-        all_generations.newest.post("/sessions/room/messages", {"messages": said}), 201
+        all_generations.newest.post("/sessions/room/messages", {"messages": messages}), 201
     )
     Worker(all_generations.runtime).run_until_idle()
     summary = all_generations.newest.ok(all_generations.newest.get("/sessions/room/summaries"))[
         "short_summary"
     ]
-    room = all_generations.uid_of("room")
+    session = all_generations.uid_of("room")
     for path in (user, all_generations.user("bob")):
         notes = all_generations.v1.post(
-            f"{path}/metamessages/list", {"label": "honcho_chat_summary_short", "session_id": room}
+            f"{path}/metamessages/list",
+            {"label": "honcho_chat_summary_short", "session_id": session},
         )["items"]
         assert [(note["content"], note["message_id"]) for note in notes] == [
             (summary["content"], summary["message_id"])
@@ -86,21 +91,21 @@ def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(
     shelf = f"{user}/collections/{collection['id']}/documents"
     all_generations.v1.post(shelf, {"content": "alice collects clocks"})
     assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
-    made = all_generations.clients["v1"].conclude(ALICE, "alice likes tea")
+    document = all_generations.clients["v1"].conclude(ALICE, "alice likes tea")
     (shown,) = all_generations.newest.ok(all_generations.newest.post("/conclusions/list"))["items"]
-    assert (shown["id"], shown["session_id"], shown["level"]) == (made, None, "explicit")
-    known = all_generations.v1.get(f"{user}/collections/name/honcho")["id"]
-    document_path = f"{user}/collections/{known}/documents/{made}"
+    assert (shown["id"], shown["session_id"], shown["level"]) == (document, None, "explicit")
+    reserved = all_generations.v1.get(f"{user}/collections/name/honcho")["id"]
+    document_path = f"{user}/collections/{reserved}/documents/{document}"
     assert (
         all_generations.v1.put(document_path, {"content": "alice likes coffee"})["content"]
         == "alice likes coffee"
     )
-    assert [face.nearest(ALICE, "coffee") for face in all_generations.all()] == [made] * 3
+    assert [face.nearest(ALICE, "coffee") for face in all_generations.all()] == [document] * 3
     assert [face.conclusions(ALICE) for face in all_generations.all()] == [
-        [(made, "alice likes coffee")]
+        [(document, "alice likes coffee")]
     ] * 3
     assert all_generations.v1.problem("DELETE", document_path)
-    assert all_generations.v2.delete(f"/observations/{made}").status_code == 200
+    assert all_generations.v2.delete(f"/observations/{document}").status_code == 200
     assert all_generations.v1.refused(404, "GET", document_path)
     assert all_generations.v1.refused(404, "PUT", document_path, {"content": "x"})
     assert [face.conclusions(ALICE) for face in all_generations.all()] == [[]] * 3
@@ -132,9 +137,11 @@ def test_conflict_13_each_accepts_texts_of_its_own_length(
 ) -> None:
     session = all_generations.v1.session(user)
     long = "word " * 10_000
-    (said,) = all_generations.v1.say(session, (True, long))
+    (message,) = all_generations.v1.say(session, (True, long))
     for api in later(all_generations):
-        assert api.ok(api.get(f"/sessions/{uid(session)}/messages/{said['id']}"))["content"] == long
+        assert (
+            api.ok(api.get(f"/sessions/{uid(session)}/messages/{message['id']}"))["content"] == long
+        )
         refused = {"messages": [{"peer_id": ALICE, "content": long}]}
         api.refused(
             api.post(f"/sessions/{uid(session)}/messages", refused),
@@ -166,14 +173,15 @@ def test_conflict_14_metadata_is_needed_here_and_optional_there(
     all_generations: AllGenerations, user: str
 ) -> None:
     session = all_generations.v1.session(user, metadata={"a": 1})
-    (said,) = all_generations.v1.say(session, (True, "hello"))
-    for path in (session, f"{session}/messages/{said['id']}"):
+    (message,) = all_generations.v1.say(session, (True, "hello"))
+    for path in (session, f"{session}/messages/{message['id']}"):
         for body in ({}, {"metadata": None}):
             assert all_generations.v1.problem("PUT", path, body)[0] == ["body", "metadata"]
     for api in later(all_generations):
         assert api.ok(api.put(f"/sessions/{uid(session)}", {}))["metadata"] == {"a": 1}
         assert (
-            api.ok(api.put(f"/sessions/{uid(session)}/messages/{said['id']}", {}))["metadata"] == {}
+            api.ok(api.put(f"/sessions/{uid(session)}/messages/{message['id']}", {}))["metadata"]
+            == {}
         )
         section = "deriver" if api is all_generations.v2 else "summary"
         api.ok(
@@ -201,7 +209,7 @@ def test_conflict_15_the_same_filter_means_something_else(
         {"name": "bob", "metadata": {"age": {"gte": 1}, "AND": [], "*": "*"}},
     )
 
-    def found(filter_: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    def listings(filter_: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
         listed = first.post(f"{all_generations.app()}/users/list", {"filter": filter_})
         named = [item["name"] for item in listed["items"]]
         assert listed["total"] == len(named)
@@ -214,7 +222,7 @@ def test_conflict_15_the_same_filter_means_something_else(
     ]
     for api in later(all_generations):
         assert api.ids("/peers/list", {"filters": {"metadata": {"age": {"gte": 1}}}}) == [ALICE]
-    assert found({"AND": []}) == (["bob"], [ALICE, "bob"], [ALICE, "bob"])
+    assert listings({"AND": []}) == (["bob"], [ALICE, "bob"], [ALICE, "bob"])
     assert first.listed(f"{all_generations.app()}/users", {"filter": {"*": "*"}}) == [
         uid(all_generations.user("bob"))
     ]
@@ -249,18 +257,18 @@ def test_conflict_22_order_is_that_of_storing(all_generations: AllGenerations, u
     batch = all_generations.v1.say(session, *((True, f"line {number}") for number in range(5)))
     assert len({message["created_at"] for message in batch}) == 1
     all_generations.newest.say(uid(session), (ALICE, "long ago"), created_at="2001-01-01T00:00:00Z")
-    said = [*(f"line {number}" for number in range(5)), "long ago"]
+    contents = [*(f"line {number}" for number in range(5)), "long ago"]
     for face in all_generations.all():
-        assert [told.content for told in face.messages(uid(session), ALICE)] == said
+        assert [row.content for row in face.messages(uid(session), ALICE)] == contents
     assert [
         item["content"]
         for item in all_generations.v1.post(f"{session}/messages/list", reverse=True)["items"]
-    ] == said[::-1]
+    ] == contents[::-1]
     for api in later(all_generations):
         listed = api.ok(
             api.post(f"/sessions/{uid(session)}/messages/list", query_string={"reverse": "true"})
         )["items"]
-        assert [item["content"] for item in listed] == said[::-1]
+        assert [item["content"] for item in listed] == contents[::-1]
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -268,10 +276,10 @@ def test_conflict_23_only_the_first_generation_copies_metamessages(
     all_generations: AllGenerations, user: str, deep: bool
 ) -> None:
     session = all_generations.v1.session(user)
-    (said,) = all_generations.v1.say(session, (True, "hello"))
+    (message,) = all_generations.v1.say(session, (True, "hello"))
     all_generations.v1.post(
         f"{user}/metamessages",
-        {"label": "x", "content": "", "session_id": uid(session), "message_id": said["id"]},
+        {"label": "x", "content": "", "session_id": uid(session), "message_id": message["id"]},
     )
     clone = all_generations.v1.get(f"{session}/clone", deep_copy=deep)["id"]
     (copied,) = all_generations.v1.listed(f"{user}/sessions/{clone}/messages")
@@ -298,15 +306,20 @@ def test_conflict_24_totals_count_visible_rows(all_generations: AllGenerations, 
     all_generations.newest.session("room", peers={ALICE: {}, "bob": {}})
     all_generations.newest.session("gone", peers={ALICE: {}})
     all_generations.newest.ok(all_generations.newest.post("/scopes", {"id": "team"}), 201)
-    gone = all_generations.uid_of("gone")
+    deleted = all_generations.uid_of("gone")
     all_generations.newest.ok(all_generations.newest.delete("/sessions/gone"), 202)
     (assistant,) = set(all_generations.newest.ids("/peers/list")) - {ALICE, "bob"}
-    seen = [set(face.peers()) for face in all_generations.all()]
-    assert seen == [{ALICE, "bob"}, {ALICE, "bob", assistant}, {ALICE, "bob", assistant}]
-    room = all_generations.uid_of("room")
+    peer_ids = [set(face.peers()) for face in all_generations.all()]
+    assert peer_ids == [{ALICE, "bob"}, {ALICE, "bob", assistant}, {ALICE, "bob", assistant}]
+    session_uid = all_generations.uid_of("room")
     every = all_generations.v1.post(f"{user}/sessions/list", size=2)
     assert (every["total"], every["pages"]) == (4, 2)
-    assert all_generations.v1.listed(f"{user}/sessions") == [uid(archived), uid(owned), room, gone]
+    assert all_generations.v1.listed(f"{user}/sessions") == [
+        uid(archived),
+        uid(owned),
+        session_uid,
+        deleted,
+    ]
     active = all_generations.v1.post(f"{user}/sessions/list", {"is_active": True}, size=1)
     assert (active["total"], active["pages"]) == (2, 2)
     for api in later(all_generations):

@@ -78,11 +78,11 @@ def test_conflict_17_an_old_switch_of_a_session_goes_before_the_present_one_of_i
 @pytest.mark.slow
 def test_conflict_18_both_families_of_keys_open_every_generation(client: Any) -> None:
     """More of this in test_three_keys.py."""
-    made = call_with(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "acme"}).get_json()[
+    app_uid = call_with(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "acme"}).get_json()[
         "uid"
     ]
-    for claims in ({"ap": made}, {"w": "acme"}):
-        assert call_with(client, claims, "GET", f"/v1/apps?app_id={made}").status_code == 200
+    for claims in ({"ap": app_uid}, {"w": "acme"}):
+        assert call_with(client, claims, "GET", f"/v1/apps?app_id={app_uid}").status_code == 200
         assert (
             call_with(client, claims, "POST", "/v2/workspaces/acme/peers/list", {}).status_code
             == 200
@@ -98,12 +98,12 @@ def test_conflict_18_both_families_of_keys_open_every_generation(client: Any) ->
     [(32503680000, 200), ("2999-01-01T00:00:00Z", 200), ("2020-01-01T00:00:00Z", 401), (1, 401)],
 )
 def test_conflict_19_a_key_ends_in_either_spelling(client: Any, end: object, status: int) -> None:
-    made = call_with(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "acme"}).get_json()[
+    app_uid = call_with(client, {"ad": True}, "POST", "/v3/workspaces", {"id": "acme"}).get_json()[
         "uid"
     ]
-    for claims in ({"ap": made, "exp": end}, {"w": "acme", "exp": end}):
+    for claims in ({"ap": app_uid, "exp": end}, {"w": "acme", "exp": end}):
         for method, path in (
-            ("GET", f"/v1/apps?app_id={made}"),
+            ("GET", f"/v1/apps?app_id={app_uid}"),
             ("PUT", "/v2/workspaces/acme"),
             ("PUT", "/v3/workspaces/acme"),
         ):
@@ -115,7 +115,7 @@ def test_conflict_20_each_has_statuses_of_its_own(
 ) -> None:
     first, second, newest = all_generations.v1, all_generations.v2, all_generations.newest
     mine, here, root = first.session(user), all_generations.workspace, "//v{}/workspaces"
-    words, said = (
+    words, messages = (
         {"content": "x", "is_user": True},
         {"messages": [{"peer_id": ALICE, "content": "x"}]},
     )
@@ -132,8 +132,8 @@ def test_conflict_20_each_has_statuses_of_its_own(
         ),
         (
             ("POST", f"{mine}/messages", words),
-            ("POST", "/sessions/two/messages", said),
-            ("POST", "/sessions/three/messages", said),
+            ("POST", "/sessions/two/messages", messages),
+            ("POST", "/sessions/three/messages", messages),
         ),
         (
             ("GET", f"{mine}/clone", ...),
@@ -146,7 +146,7 @@ def test_conflict_20_each_has_statuses_of_its_own(
             ("DELETE", "/sessions/three", ...),
         ),
     ]
-    found = [
+    statuses = [
         (
             first.call(*one).status_code,
             second.call(*two).status_code,
@@ -154,7 +154,7 @@ def test_conflict_20_each_has_statuses_of_its_own(
         )
         for one, two, other in steps
     ]
-    assert found == [(200, 200, 201)] * 4 + [(200, 202, 202)]
+    assert statuses == [(200, 200, 201)] * 4 + [(200, 202, 202)]
 
 
 def test_conflict_21_an_id_that_equals_another_ones_uid(
@@ -165,8 +165,8 @@ def test_conflict_21_an_id_that_equals_another_ones_uid(
     peers = {item["id"]: item for item in whole(newest, "/peers/list")}
     assert set(peers) == {ALICE, uid(user)}
     session = all_generations.v1.session(user)
-    (said,) = all_generations.v1.say(session, (True, "mine"))
-    newest.session(said["id"], peers={uid(user): {}})
+    (message,) = all_generations.v1.say(session, (True, "mine"))
+    newest.session(message["id"], peers={uid(user): {}})
     assert (
         all_generations.v1.get(f"{all_generations.app()}/users", user_id=uid(user))["name"] == ALICE
     )
@@ -174,21 +174,21 @@ def test_conflict_21_an_id_that_equals_another_ones_uid(
         assert api.ok(api.post("/peers", {"id": uid(user)}))["metadata"] == {
             "who": "named as a uid"
         }
-        assert api.ids(f"/peers/{uid(user)}/sessions") == [said["id"]]
+        assert api.ids(f"/peers/{uid(user)}/sessions") == [message["id"]]
         assert api.ids("/peers/list", {"filters": {"id": uid(user)}}) == [uid(user)]
     other = f"{all_generations.app()}/users/{peers[uid(user)]['uid']}"
-    assert all_generations.v1.listed(f"{other}/sessions") == [all_generations.uid_of(said["id"])]
-    assert all_generations.v1.refused(404, "GET", f"{other}/sessions", session_id=said["id"])
+    assert all_generations.v1.listed(f"{other}/sessions") == [all_generations.uid_of(message["id"])]
+    assert all_generations.v1.refused(404, "GET", f"{other}/sessions", session_id=message["id"])
 
 
 def test_conflict_25_one_path_for_the_keys_of_two_models(client: Any) -> None:
     admin = {"ad": True}
-    made = call_with(client, admin, "POST", "/v3/workspaces", {"id": "acme"}).get_json()["uid"]
+    app_uid = call_with(client, admin, "POST", "/v3/workspaces", {"id": "acme"}).get_json()["uid"]
     call_with(client, admin, "POST", "/v3/workspaces/acme/peers", {"id": ALICE})
-    for query in (f"app_id={made}", "workspace_id=acme"):
+    for query in (f"app_id={app_uid}", "workspace_id=acme"):
         token = call_with(client, admin, "POST", f"/v1/keys?{query}").get_json()["key"]
         bearer = {"Authorization": f"Bearer {token}"}
-        assert client.get(f"/v1/apps?app_id={made}", headers=bearer).status_code == 200
+        assert client.get(f"/v1/apps?app_id={app_uid}", headers=bearer).status_code == 200
         assert client.put("/v1/workspaces/acme", json={}, headers=bearer).status_code == 200
     assert call_with(client, admin, "POST", "/v1/keys").status_code == 422
     assert call_with(client, admin, "POST", "/v1/keys?peer_id=alice").status_code == 422

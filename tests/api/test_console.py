@@ -235,17 +235,17 @@ def test_lists_continue_where_the_page_before_ended(site: Site) -> None:
     names = [f"w{number:03}" for number in range(120)]
     for name in names:
         site.client.post("/v3/workspaces", json={"id": name})
-    seen: list[str] = []
+    listed_names: list[str] = []
     url = "/console/workspaces"
     while url:
-        assert len(seen) < 200
+        assert len(listed_names) < 200
         page = site.page(url)
-        found = re.findall(r"workspaces/(w\d+)", page.source)
-        assert len(found) <= 50
-        seen += found
+        page_names = re.findall(r"workspaces/(w\d+)", page.source)
+        assert len(page_names) <= 50
+        listed_names += page_names
         more = [urlsplit(link) for link in page.links if "after=" in link]
         url = f"{more[0].path}?{more[0].query}" if more else ""
-    assert seen == names[::-1]
+    assert listed_names == names[::-1]
 
 
 def test_a_workspace_shows_its_sizes_peers_and_sessions(filled_site: Site) -> None:

@@ -112,13 +112,13 @@ def member(site: Site, role: Role, workspaces: Sequence[str] | None = None) -> S
         link = links.invite(rt, visitor, browser, role, workspaces)
         invited = links.accept(rt, browser, link.token, "other", password)
         session = sign_ins.after_link(rt, browser, invited)
-    made = Site(site.app, site.runtime)
-    made.client.set_cookie(SESSION_COOKIE, session.session_id, domain="localhost")
-    return made
+    member_site = Site(site.app, site.runtime)
+    member_site.client.set_cookie(SESSION_COOKIE, session.session_id, domain="localhost")
+    return member_site
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Site]:
+def secured_site(tmp_path: Path) -> Iterator[Site]:
     """With authentication, and two workspaces."""
     with opened(tmp_path, **KEYS) as site:
         admin = site.as_bearer_of(site.key())
@@ -128,11 +128,11 @@ def kept(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.slow
-def test_pages_offer_and_do_what_the_role_permits(kept: Site) -> None:
+def test_pages_offer_and_do_what_the_role_permits(secured_site: Site) -> None:
     forms = {}
     for role in Role:
-        with undone(kept.runtime.storage):
-            visitor = member(kept, role)
+        with undone(secured_site.runtime.storage):
+            visitor = member(secured_site, role)
             pages = crawled(visitor)
             forms[role] = {
                 urlsplit(form.action).path
@@ -155,8 +155,8 @@ def test_pages_offer_and_do_what_the_role_permits(kept: Site) -> None:
     assert "/console/keys" in forms[Role.OWNER]
 
 
-def test_a_limited_member_sees_those_workspaces_only(kept: Site) -> None:
-    visitor = member(kept, Role.OPERATOR, ["w"])
+def test_a_limited_member_sees_those_workspaces_only(secured_site: Site) -> None:
+    visitor = member(secured_site, Role.OPERATOR, ["w"])
     pages = crawled(visitor, "/console/workspaces")
     assert not [path for path in pages if "/other" in path]
     assert all("bob" not in page.text for page in pages.values())
@@ -164,15 +164,15 @@ def test_a_limited_member_sees_those_workspaces_only(kept: Site) -> None:
         assert visitor.open(path).status_code == 403, path
 
 
-def test_a_session_with_a_key_ends_with_the_key(kept: Site) -> None:
-    minted = api_keys.mint(kept.runtime, ADMIN, api_keys.KeyRequest(workspace_id="w"))
-    visitor = signed_in(kept, minted.token)
+def test_a_session_with_a_key_ends_with_the_key(secured_site: Site) -> None:
+    minted = api_keys.mint(secured_site.runtime, ADMIN, api_keys.KeyRequest(workspace_id="w"))
+    visitor = signed_in(secured_site, minted.token)
     form = visitor.page("/console/workspaces/w").form("/configuration")
     without = {**form.fields, "csrf_token": "x"}
     url = "/console/workspaces/w/configuration"
     assert visitor.open(url, "POST", data=without).status_code == 403
     visitor.send(form)
-    api_keys.revoke(kept.runtime, ADMIN, minted.key.uid)
+    api_keys.revoke(secured_site.runtime, ADMIN, minted.key.uid)
     visitor.page("/console/workspaces/w", 401)
 
 

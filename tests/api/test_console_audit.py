@@ -122,6 +122,6 @@ def test_a_page_of_a_plugin_works_for_the_signed_in_member(tmp_path: Path) -> No
         olga.link(f"{links.PATH}?token={links.set_up(site.runtime, COMMAND_LINE).token}", "olga")
         rita = olga.join("reader", "rita")
         assert "manage members" in olga.page("/console/plugins/permissions").text
-        seen = rita.page("/console/plugins/permissions").text
-        assert "view memory" in seen
-        assert "edit memory" not in seen
+        page = rita.page("/console/plugins/permissions").text
+        assert "view memory" in page
+        assert "edit memory" not in page

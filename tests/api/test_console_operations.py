@@ -38,15 +38,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
         WEBHOOK_ALLOW_NETWORKS="127.0.0.0/8",
         LLM_OPENAI_API_KEY="sk-secret",
         REASONER="extractive",
-    ) as made:
-        yield made
+    ) as opened_site:
+        yield opened_site
 
 
 @pytest.fixture
 def keyed(tmp_path: Path) -> Iterator[Site]:
     """With authentication, and as an administrator."""
-    with opened(tmp_path, **KEYS) as made:
-        yield made.as_bearer_of(made.key())
+    with opened(tmp_path, **KEYS) as opened_site:
+        yield opened_site.as_bearer_of(opened_site.key())
 
 
 def post_form(page: Page, action: str) -> Sent:
@@ -241,8 +241,8 @@ def test_a_webhook_is_registered_tested_paused_and_deleted(site: Site, receiver:
     wrong = site.send(form, {"url": "gopher://x"}, 422)
     assert post_form(wrong, "/webhooks").fields["url"] == "gopher://x"
     assert "f-url-problem" in wrong.ids
-    made = site.send(form, {"url": receiver.url()}, 200)
-    assert made.text.count("whsec_") == 2, "once, and once for the copy button's label"
+    listing = site.send(form, {"url": receiver.url()}, 200)
+    assert listing.text.count("whsec_") == 2, "once, and once for the copy button's label"
     page = site.page(url)
     assert "whsec_" not in page.source, "shown once"
     assert "there is an endpoint" in site.send(form, {"url": receiver.url()}, 422).text.lower()
@@ -481,13 +481,13 @@ def test_search_shows_the_parts_of_each_score(site: Site) -> None:
     assert "I like green tea" in page.text
     assert "likes green tea" in page.text
     assert ">–</td>" in page.source, "a message that was found by its neighbour's words"
-    found = workspace_search.explain(site.runtime, ADMIN, "w", "green tea")
+    result = workspace_search.explain(site.runtime, ADMIN, "w", "green tea")
     messages = search.search(site.runtime, ADMIN, "w", SearchOptions("green tea"))
-    assert [row.uid for row in found.messages.rows] == [message.uid for message in messages]
-    scores = [parts.score for parts in found.messages.parts]
+    assert [row.uid for row in result.messages.rows] == [message.uid for message in messages]
+    scores = [parts.score for parts in result.messages.parts]
     assert scores == sorted(scores, reverse=True)
     assert all(value > 0 for value in scores)
-    ((conclusion, parts),) = found.conclusions.explained
+    ((conclusion, parts),) = result.conclusions.explained
     assert conclusion.content == "likes green tea"
     assert parts.vector is not None
     assert parts.vector.similarity > 0.5
@@ -504,8 +504,8 @@ def test_search_shows_what_the_limit_removed(site: Site) -> None:
 
 def test_a_search_of_few_rows_is_explained_too(site: Site) -> None:
     site.say("w", "s", ("alice", "tea"))
-    found = workspace_search.explain(site.runtime, ADMIN, "w", "nothing alike")
-    assert [parts.score for parts in found.messages.parts] == [0.0] * len(found.messages.rows)
+    result = workspace_search.explain(site.runtime, ADMIN, "w", "nothing alike")
+    assert [parts.score for parts in result.messages.parts] == [0.0] * len(result.messages.rows)
 
 
 # --- ask

@@ -50,19 +50,19 @@ def test_cookies_of_a_session_are_for_no_script_and_no_other_site(olga: Visit) -
 
 @pytest.mark.parametrize("how", ["scheme", "setting"])
 def test_over_tls_cookies_are_secure_and_of_this_host_only(tmp_path: Path, how: str) -> None:
-    given = {"CONSOLE_URL": "https://memory.example.com/"} if how == "setting" else {}
-    with opened(tmp_path, **KEYS, **given) as site:
-        made = links.set_up(site.runtime, COMMAND_LINE)
+    settings = {"CONSOLE_URL": "https://memory.example.com/"} if how == "setting" else {}
+    with opened(tmp_path, **KEYS, **settings) as site:
+        link = links.set_up(site.runtime, COMMAND_LINE)
         base = "https://localhost" if how == "scheme" else "http://localhost"
         client = site.app.test_client()
-        page = client.get(f"/console/link?token={made.token}", base_url=base)
-        found = re.search(r'name="csrf_token" value="([^"]+)"', page.text)
-        assert found is not None
+        page = client.get(f"/console/link?token={link.token}", base_url=base)
+        field = re.search(r'name="csrf_token" value="([^"]+)"', page.text)
+        assert field is not None
         cookie = re.match(r"([^=]+)=([^;]+)", page.headers["Set-Cookie"])
         assert cookie is not None
         answer = client.post(
             "/console/link",
-            data={"csrf_token": found[1], "token": made.token, "name": "o", **passwords(PASSWORD)},
+            data={"csrf_token": field[1], "token": link.token, "name": "o", **passwords(PASSWORD)},
             base_url=base,
             headers={"Cookie": cookie[0]},
         )
@@ -71,7 +71,7 @@ def test_over_tls_cookies_are_secure_and_of_this_host_only(tmp_path: Path, how: 
         assert cookies.keys() == {"__Host-memservice_session", "__Host-memservice_browser"}
         assert all("secure" in attributes for attributes in cookies.values())
         if how == "setting":
-            assert made.url(site.runtime.settings).startswith(
+            assert link.url(site.runtime.settings).startswith(
                 "https://memory.example.com/console/link?token="
             )
 
@@ -241,8 +241,8 @@ def test_no_one_but_an_owner_of_all_workspaces_posts_to_members(owner: Visit, ro
         "invite",
         "links/x/withdraw",
         *(
-            f"{who}/{action}"
-            for who in (uid, own)
+            f"{member}/{action}"
+            for member in (uid, own)
             for action in ("change", "deactivate", "activate", "end-sessions", "new-password")
         ),
     ):
@@ -299,9 +299,9 @@ def test_a_nul_names_nothing(storage_name: str, tmp_path: Path) -> None:
         store_of(storage_name, tmp_path) as uri,
         opened(tmp_path, **KEYS, DB_CONNECTION_URI=uri) as site,
     ):
-        made = links.set_up(site.runtime, COMMAND_LINE)
+        link = links.set_up(site.runtime, COMMAND_LINE)
         olga = Visit.of(site)
-        olga.link(f"{links.PATH}?token={made.token}", "olga")
+        olga.link(f"{links.PATH}?token={link.token}", "olga")
         olga.page("/console/members/a%00b", 404)
         olga.page("/console/link?token=a%00b", 404)
         olga.page("/console/audit?actor=a%00b&action=%00")
@@ -352,8 +352,8 @@ def test_the_address_is_the_one_that_a_trusted_proxy_adds(tmp_path: Path) -> Non
         return entry.address or ""
 
     with opened(tmp_path, **KEYS, CONSOLE_PROXIES="10.0.0.1") as site:
-        made = links.set_up(site.runtime, COMMAND_LINE)
-        Visit.of(site).link(f"{links.PATH}?token={made.token}", "olga")
+        link = links.set_up(site.runtime, COMMAND_LINE)
+        Visit.of(site).link(f"{links.PATH}?token={link.token}", "olga")
         forwarded = {"X-Forwarded-For": "6.6.6.6, 192.0.2.5"}
         assert address(site, "10.0.0.1", **forwarded) == "192.0.2.5"
         assert address(site, "10.0.0.1") == "10.0.0.1"

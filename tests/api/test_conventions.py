@@ -401,13 +401,13 @@ class TestCors:
         ]
 
     def test_a_preflight_is_answered_for_any_path(self, api: Api) -> None:
-        asked = {
+        headers = {
             "Origin": self.ALLOWED,
             "Access-Control-Request-Method": "DELETE",
             "Access-Control-Request-Headers": "x-honcho-host, authorization",
         }
         for path in ("//health", "/peers", "//nothing"):
-            answer = api.call("OPTIONS", path, headers=asked)
+            answer = api.call("OPTIONS", path, headers=headers)
             assert answer.status_code == 200
             assert answer.headers["Access-Control-Allow-Origin"] == self.ALLOWED
             assert answer.headers["Access-Control-Allow-Methods"] == "DELETE"
@@ -416,8 +416,8 @@ class TestCors:
             assert answer.headers["Access-Control-Allow-Credentials"] == "true"
 
     def test_a_disallowed_preflight_is_400_in_plain_text(self, api: Api) -> None:
-        asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-        answer = api.call("OPTIONS", "/peers", headers=asked)
+        headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        answer = api.call("OPTIONS", "/peers", headers=headers)
         assert answer.status_code == 400
         assert answer.text == "Disallowed CORS origin"
         assert answer.mimetype == "text/plain"
@@ -431,12 +431,16 @@ class TestRequestId:
             == "abc-1.2_3"
         )
 
-    @pytest.mark.parametrize("given", ["", "a b", "x" * 129, "é", "a;b", None])
-    def test_a_request_id_is_created_if_none_is_sent(self, api: Api, given: str | None) -> None:
-        headers = {} if given is None else {"X-Request-Id": given}
-        made = {api.get("//nothing", headers=headers).headers["X-Request-Id"] for _ in range(3)}
-        assert len(made) == 3
-        assert all(number.isalnum() and len(number) == 16 for number in made)
+    @pytest.mark.parametrize("request_id", ["", "a b", "x" * 129, "é", "a;b", None])
+    def test_a_request_id_is_created_if_none_is_sent(
+        self, api: Api, request_id: str | None
+    ) -> None:
+        headers = {} if request_id is None else {"X-Request-Id": request_id}
+        request_ids = {
+            api.get("//nothing", headers=headers).headers["X-Request-Id"] for _ in range(3)
+        }
+        assert len(request_ids) == 3
+        assert all(number.isalnum() and len(number) == 16 for number in request_ids)
 
     def test_one_line_is_logged_per_request_without_texts_of_users(
         self, api: Api, caplog: pytest.LogCaptureFixture

@@ -95,11 +95,11 @@ def test_reads_of_unknown_rows_are_empty_and_create_nothing(
     fresh: Api, method: str, path: str, body: Any
 ) -> None:
     before = stored(fresh)
-    found = fresh.ok(fresh.call(method, path, body))
+    answer = fresh.ok(fresh.call(method, path, body))
     values = (
-        found
-        if isinstance(found, list)
-        else [value for name, value in found.items() if name not in ("id", "page", "size")]
+        answer
+        if isinstance(answer, list)
+        else [value for name, value in answer.items() if name not in ("id", "page", "size")]
     )
     assert not any(values)
     assert stored(fresh) == before

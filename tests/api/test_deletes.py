@@ -34,8 +34,8 @@ def delete_workspace(api: Api) -> None:
 
 
 def total(api: Api, **filters: Any) -> int:
-    found: int = api.ok(api.post("/conclusions/list", {"filters": filters}))["total"]
-    return found
+    count: int = api.ok(api.post("/conclusions/list", {"filters": filters}))["total"]
+    return count
 
 
 def test_each_erasure_has_a_receipt(api: Api) -> None:
@@ -99,10 +99,10 @@ def test_a_failed_erasure_says_so_and_goes_on_when_it_is_retried(api: Api) -> No
 
 
 def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:
-    said = api.say("s", ("alice", "I live in Oslo."))
+    messages = api.say("s", ("alice", "I live in Oslo."))
     api.session("copy-of")
     delete_session(api)
-    message = f"/sessions/s/messages/{said[0]['id']}"
+    message = f"/sessions/s/messages/{messages[0]['id']}"
     for answer in (
         api.post("/sessions", {"id": "s"}),
         api.post("/sessions", {"id": "s", "metadata": {"a": 1}}),
@@ -134,14 +134,14 @@ def test_messages_of_a_deleted_session_are_not_found(api: Api) -> None:
     api.say("s", ("alice", "The heron nests in Oslo."))
     api.say("stays", ("alice", "The heron nests in Bergen."))
     delete_session(api)
-    for path, found in (
+    for path, cities in (
         ("", ["Bergen"]),
         ("/sessions/stays", ["Bergen"]),
         ("/peers/alice", ["Bergen"]),
         ("/sessions/s", []),
     ):
         hits = api.ok(api.post(f"{path}/search", {"query": "Where does the heron nest?"}))
-        assert [hit["content"].split()[-1].rstrip(".") for hit in hits] == found, path
+        assert [hit["content"].split()[-1].rstrip(".") for hit in hits] == cities, path
     representation = {"search_query": "Where does the heron nest?"}
     assert (
         "Oslo"
@@ -255,8 +255,8 @@ def test_a_deleted_workspace_is_hidden_at_once_and_its_id_free(api: Api) -> None
     assert total(api) == 0
     api.missing(api.get("/peers/alice/card"), "alice")
 
-    made = api.create()
-    assert made["metadata"] == {}
+    workspace = api.create()
+    assert workspace["metadata"] == {}
     api.session("s", peers={"alice": {}}, scopes=["x"])
     api.say("s", ("alice", "I live in Rome."))
     work(api)
@@ -267,7 +267,7 @@ def test_a_deleted_workspace_is_hidden_at_once_and_its_id_free(api: Api) -> None
         item["content"] for item in api.ok(api.post("/search", {"query": "live Oslo Rome"}))
     ] == ["I live in Rome."]
     assert total(api, observer_id="alice") == 1
-    assert api.ok(api.post("//v3/workspaces", {"id": api.workspace}))["uid"] == made["uid"]
+    assert api.ok(api.post("//v3/workspaces", {"id": api.workspace}))["uid"] == workspace["uid"]
     card = api.ok(api.get("/peers/alice/card"))["peer_card"]
     assert card == ["ATTRIBUTE: I live in Rome."], "nothing of the deleted workspace"
 

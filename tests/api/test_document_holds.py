@@ -99,7 +99,7 @@ class DocumentedApi:
         for peer in ("alice", "bob"):
             api.post("/peers", {"id": peer})
         api.post("/sessions", {"id": "talk", "peers": {"alice": {}, "bob": {}}})
-        said = api.ok(
+        messages = api.ok(
             api.post(
                 "/sessions/talk/messages",
                 {"messages": [{"peer_id": "alice", "content": "I like tea."}]},
@@ -107,7 +107,7 @@ class DocumentedApi:
             201,
         )
         pair = {"observer_id": "alice", "observed_id": "alice"}
-        known = api.ok(
+        conclusions = api.ok(
             api.post("/conclusions", {"conclusions": [{"content": "likes tea", **pair}]}), 201
         )
         api.post("/scopes", {"id": "work"})
@@ -118,9 +118,9 @@ class DocumentedApi:
             "workspace_id": workspace,
             "peer_id": "alice",
             "session_id": "talk",
-            "message_id": said[0]["id"],
-            "conclusion_id": known[0]["id"],
-            "observation_id": known[0]["id"],
+            "message_id": messages[0]["id"],
+            "conclusion_id": conclusions[0]["id"],
+            "observation_id": conclusions[0]["id"],
             "scope_id": "work",
             "endpoint_id": hook["id"],
             "key_id": key["id"],
@@ -148,16 +148,16 @@ def documented_api() -> Iterator[DocumentedApi]:
     opened.close()
 
 
-def known(value: Any, names: dict[str, str], name: str = "") -> Any:
+def replaced(value: Any, names: dict[str, str], name: str = "") -> Any:
     """`value` with most of its names replaced by those of things that there are: most requests are
     about such.
 
     Which ones follows from what was drawn, so that a failure can be shown again.
     """
     if isinstance(value, dict):
-        return {key: known(inner, names, key) for key, inner in value.items()}
+        return {key: replaced(inner, names, key) for key, inner in value.items()}
     if isinstance(value, list):
-        return [known(inner, names, name) for inner in value]
+        return [replaced(inner, names, name) for inner in value]
     if (
         isinstance(value, str)
         and name in names
@@ -172,10 +172,10 @@ def ask(
 ) -> None:
     case = data.draw(documented_api.operation(path, method).as_strategy(generation_mode=mode))
     if case.path_parameters:
-        case.path_parameters = known(dict(case.path_parameters), documented_api.names)
+        case.path_parameters = replaced(dict(case.path_parameters), documented_api.names)
     if case.query:
-        case.query = known(dict(case.query), documented_api.names)
-    case.body = known(case.body, documented_api.names)
+        case.query = replaced(dict(case.query), documented_api.names)
+    case.body = replaced(case.body, documented_api.names)
     response = case.call(headers=ADMIN)
     case.validate_response(response, checks=CHECKS)
     if method == "DELETE" and response.status_code < 300:
@@ -187,10 +187,10 @@ def ask(
 def test_answers_are_as_described(documented_api: DocumentedApi, path: str, method: str) -> None:
     @FEW
     @given(data=st.data())
-    def asked(data: st.DataObject) -> None:
+    def check_answers(data: st.DataObject) -> None:
         ask(documented_api, path, method, data, GenerationMode.POSITIVE)
 
-    asked()
+    check_answers()
 
 
 @pytest.mark.heavy
@@ -201,10 +201,10 @@ def test_answers_are_as_described_to_many_requests(
 ) -> None:
     @MANY
     @given(data=st.data())
-    def asked(data: st.DataObject) -> None:
+    def check_answers(data: st.DataObject) -> None:
         ask(documented_api, path, method, data, mode)
 
-    asked()
+    check_answers()
 
 
 def test_only_operations_without_input_get_no_invalid_input() -> None:

@@ -196,12 +196,15 @@ def test_a_list_that_is_too_long_is_refused_without_reading_it() -> None:
 
 @pytest.mark.parametrize("field", [List(String()), Map(Nested(BaseSchema))])
 def test_the_number_of_reported_entries_is_limited(field: fields.Field[Any]) -> None:
-    given = dict.fromkeys(map(str, range(1000)), 5)
+    entries = dict.fromkeys(map(str, range(1000)), 5)
     with pytest.raises(ValidationError) as caught:
-        read(field, given if isinstance(field, Map) else list(given.values()))
+        read(field, entries if isinstance(field, Map) else list(entries.values()))
     assert isinstance(caught.value.messages, dict)
-    told = caught.value.messages["it"]
-    assert (len(told), list(told)[-1]) == (MAX_REPORTED, "99" if isinstance(field, Map) else 99)
+    messages = caught.value.messages["it"]
+    assert (len(messages), list(messages)[-1]) == (
+        MAX_REPORTED,
+        "99" if isinstance(field, Map) else 99,
+    )
 
 
 def test_invalid_entries_are_reported_by_their_index() -> None:

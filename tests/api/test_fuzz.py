@@ -210,10 +210,10 @@ def bodies(
 
 @st.composite
 def queries(draw: Callable[[st.SearchStrategy[Any]], Any], operation: Operation) -> str:
-    known = list(operation.query().fields) if operation.query else []
+    declared = list(operation.query().fields) if operation.query else []
     parameters = draw(
         st.lists(
-            st.tuples(st.sampled_from([*known, "unknown"]), scalars.map(str) | texts), max_size=3
+            st.tuples(st.sampled_from([*declared, "unknown"]), scalars.map(str) | texts), max_size=3
         )
     )
     return "&".join(f"{name}={quote(value, errors='replace')}" for name, value in parameters)

@@ -25,9 +25,9 @@ def client(**settings: str) -> FlaskClient:
 
 
 def pages(at: FlaskClient) -> list[str]:
-    found = re.search(r'data-documents="([^"]*)"', at.get("/docs").text)
-    assert found is not None
-    return [each["name"] for each in json.loads(unescape(found[1]))]
+    documents = re.search(r'data-documents="([^"]*)"', at.get("/docs").text)
+    assert documents is not None
+    return [each["name"] for each in json.loads(unescape(documents[1]))]
 
 
 @pytest.mark.parametrize(("name", "version"), [("v1", "1.1.0"), ("v2", "2.5.1"), ("v3", "3.2.1")])

@@ -148,9 +148,9 @@ class TestCorrection:
 class TestInvalidation:
     def test_it_can_be_restored(self, api: Api, moved: dict[str, Any]) -> None:
         at = f"/conclusions/{moved['new']['id']}"
-        gone = api.ok(api.post(f"{at}/invalidate", {"reason": "said in jest"}))
-        assert (gone["state"], gone["superseded_by"]) == ("superseded", None)
-        assert gone["superseded_at"] > moved["new"]["created_at"]
+        invalidated = api.ok(api.post(f"{at}/invalidate", {"reason": "said in jest"}))
+        assert (invalidated["state"], invalidated["superseded_by"]) == ("superseded", None)
+        assert invalidated["superseded_at"] > moved["new"]["created_at"]
         assert api.ids("/conclusions/list") == []
         assert api.ok(api.post(f"{at}/restore")) == moved["new"]
         assert api.ids("/conclusions/list") == [moved["new"]["id"]]
@@ -171,7 +171,7 @@ def test_the_history_has_the_versions_in_order(api: Api, moved: dict[str, Any]) 
     answer = api.ok(api.get(f"/conclusions/{old['id']}/history"))
     assert answer == api.ok(api.get(f"/conclusions/{new['id']}/history"))
     assert answer["complete"] is True
-    made: dict[str, Any] = {
+    provenance: dict[str, Any] = {
         "made_by": "caller",
         "reasoner": "api",
         "model": None,
@@ -185,7 +185,7 @@ def test_the_history_has_the_versions_in_order(api: Api, moved: dict[str, Any]) 
             "superseded_at": new["created_at"],
             "superseded_by": new["id"],
             "reason": "corrected by hand",
-            **made,
+            **provenance,
         },
         {
             **new,
@@ -193,7 +193,7 @@ def test_the_history_has_the_versions_in_order(api: Api, moved: dict[str, Any]) 
             "superseded_at": None,
             "superseded_by": None,
             "reason": None,
-            **made,
+            **provenance,
         },
     ]
     api.missing(api.get("/conclusions/unknown/history"), "unknown")

@@ -18,14 +18,14 @@ KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 
 
 @cache
-def client(**given: str) -> FlaskClient:
+def client(**environ: str) -> FlaskClient:
     return create_app(
-        load_settings(environ={"DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/"))
+        load_settings(environ={"DB_CONNECTION_URI": "memory://", **environ}, cwd=Path("/"))
     ).test_client()
 
 
-def status(asked: FlaskClient, host: str) -> int:
-    return asked.get("/health", headers={"Host": host}).status_code
+def status(web: FlaskClient, host: str) -> int:
+    return web.get("/health", headers={"Host": host}).status_code
 
 
 ALWAYS = [
@@ -85,7 +85,7 @@ def test_the_host_is_checked_before_the_route(method: str, path: str) -> None:
 
 
 def test_configured_hosts_are_accepted_in_any_spelling() -> None:
-    asked = client(ALLOWED_HOSTS="Memory.Example.com, .internal.example., bücher.example")
+    web = client(ALLOWED_HOSTS="Memory.Example.com, .internal.example., bücher.example")
     for host in (
         "memory.example.com",
         "MEMORY.example.com.:443",
@@ -93,9 +93,9 @@ def test_configured_hosts_are_accepted_in_any_spelling() -> None:
         "a.b.internal.example",
         "xn--bcher-kva.example:80",
     ):
-        assert status(asked, host) == 200, host
+        assert status(web, host) == 200, host
     for host in ("example.com", "x.memory.example.com", "notinternal.example"):
-        assert status(asked, host) == 421, host
+        assert status(web, host) == 421, host
 
 
 def test_the_host_that_the_server_is_bound_to_is_accepted() -> None:

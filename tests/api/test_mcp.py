@@ -52,11 +52,11 @@ def test_a_fact_is_remembered_found_and_taken_back(api: Api, mcp: McpClient) -> 
     stored = mcp.call("remember", text="Alice is allergic to nuts.")
     assert stored == {"id": stored["id"], "stored_as": "conclusion", "about": "alice"}
 
-    (found,) = mcp.call("recall", query="allergic nuts")["conclusions"]
-    assert found["id"] == stored["id"]
-    assert found["content"] == "Alice is allergic to nuts."
-    assert (found["about"], found["level"], found["session"]) == ("alice", "explicit", None)
-    assert found["said_at"].endswith("Z")
+    (memory,) = mcp.call("recall", query="allergic nuts")["conclusions"]
+    assert memory["id"] == stored["id"]
+    assert memory["content"] == "Alice is allergic to nuts."
+    assert (memory["about"], memory["level"], memory["session"]) == ("alice", "explicit", None)
+    assert memory["said_at"].endswith("Z")
 
     taken_back = mcp.call("forget", id=stored["id"], reason="It was a mistake.")
     assert taken_back == {"id": stored["id"], "content": "Alice is allergic to nuts."}
@@ -72,13 +72,13 @@ def test_a_fact_is_remembered_found_and_taken_back(api: Api, mcp: McpClient) -> 
 def test_a_fact_can_be_about_another_peer_and_of_a_session(api: Api, mcp: McpClient) -> None:
     mcp.call("remember", text="Bob plays chess.", about="bob", session="club")
     assert mcp.call("recall", query="chess")["conclusions"] == []
-    (found,) = mcp.call("recall", query="chess", about="bob")["conclusions"]
-    assert (found["about"], found["session"]) == ("bob", "club")
+    (memory,) = mcp.call("recall", query="chess", about="bob")["conclusions"]
+    assert (memory["about"], memory["session"]) == ("bob", "club")
     assert mcp.call("recall", query="chess", about="bob", session="elsewhere") == {
         "conclusions": [],
         "messages": [],
     }
-    assert mcp.call("recall", query="chess", about="bob", session="club")["conclusions"] == [found]
+    assert mcp.call("recall", query="chess", about="bob", session="club")["conclusions"] == [memory]
 
 
 def test_messages_of_the_peers_sessions_are_recalled(api: Api, mcp: McpClient) -> None:
@@ -87,13 +87,13 @@ def test_messages_of_the_peers_sessions_are_recalled(api: Api, mcp: McpClient) -
     api.session("other", peers={"bob": {}})
     api.say("trip", ("alice", "When does the ferry leave?"), ("bot", "The ferry leaves at nine."))
     api.say("other", ("bob", "The ferry was late."))
-    found = mcp.call("recall", query="ferry")["messages"]
-    assert {item["content"] for item in found} == {
+    messages = mcp.call("recall", query="ferry")["messages"]
+    assert {item["content"] for item in messages} == {
         "When does the ferry leave?",
         "The ferry leaves at nine.",
     }
-    assert {item["peer"] for item in found} == {"alice", "bot"}
-    assert {item["session"] for item in found} == {"trip"}
+    assert {item["peer"] for item in messages} == {"alice", "bot"}
+    assert {item["session"] for item in messages} == {"trip"}
     (message,) = mcp.call("recall", query="ferry", session="other")["messages"]
     assert message["content"] == "The ferry was late."
     assert len(mcp.call("recall", query="ferry", limit=1)["messages"]) == 1
@@ -105,9 +105,9 @@ def test_recall_can_be_limited_to_what_was_said_since_a_time(api: Api, mcp: McpC
     api.say("trip", ("alice", "The ferry is slow."), created_at="2020-01-01T00:00:00Z")
     api.say("trip", ("alice", "The ferry is fast."), created_at="2024-01-01T00:00:00Z")
     mcp.call("remember", text="Alice likes the ferry.")
-    found = mcp.call("recall", query="ferry", since="2023-06-01")
-    assert [item["content"] for item in found["messages"]] == ["The ferry is fast."]
-    assert len(found["conclusions"]) == 1
+    memories = mcp.call("recall", query="ferry", since="2023-06-01")
+    assert [item["content"] for item in memories["messages"]] == ["The ferry is fast."]
+    assert len(memories["conclusions"]) == 1
     tomorrow = (utc_now() + timedelta(days=1)).date().isoformat()
     assert mcp.call("recall", query="ferry", since=tomorrow) == {"conclusions": [], "messages": []}
     assert "since: Invalid datetime value" in mcp.refused("recall", query="x", since="yesterday")
@@ -277,14 +277,14 @@ def test_a_wrong_argument_is_named(
 def test_unknown_tools_prompts_and_resources_are_errors_that_name_the_known(
     mcp: McpClient,
 ) -> None:
-    for method, params, known in (
+    for method, params, suggestion in (
         ("tools/call", {"name": "recal", "arguments": {}}, "recall"),
         ("prompts/get", {"name": "memory"}, "use_memory"),
         ("resources/read", {"uri": "memory://acme/people/ann"}, "memory://{workspace}/sessions"),
     ):
         error = mcp.ask(method, params)["error"]
         assert error["code"] == -32602
-        assert known in error["message"]
+        assert suggestion in error["message"]
 
 
 def test_resources_are_the_card_and_sessions(api: Api, mcp: McpClient) -> None:
@@ -342,9 +342,9 @@ def test_results_are_bounded(api: Api, mcp: McpClient) -> None:
     long = "Alice said: " + "word " * 8_000
     for _ in range(3):
         mcp.call("remember", text=long)
-    found = mcp.call("recall", query="long word", limit=50)
-    assert len(found["messages"]) == 50
-    texts = [item["content"] for items in found.values() for item in items]
+    memories = mcp.call("recall", query="long word", limit=50)
+    assert len(memories["messages"]) == 50
+    texts = [item["content"] for items in memories.values() for item in items]
     assert max(map(len, texts)) < 4_100
     assert texts[0].endswith(f"… [{len(long) - 4_000} more characters]")
     for tool in ("about", "get_context"):

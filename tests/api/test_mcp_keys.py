@@ -234,8 +234,8 @@ def test_a_peers_key_needs_no_names(filled: tuple[AuthClient, PopulatedIds]) -> 
         alice = client_of(auth_client, "own peer", "/mcp")
         stored = alice.call("remember", text="I like green tea.")
         assert stored == {"id": stored["id"], "stored_as": "message", "about": "alice"}
-        found = alice.call("recall", query="green tea")
-        assert [item["id"] for item in found["messages"]] == [stored["id"]]
+        memories = alice.call("recall", query="green tea")
+        assert [item["id"] for item in memories["messages"]] == [stored["id"]]
         assert alice.call("recall", query="Ulm")["conclusions"][0]["about"] == "alice"
         assert "Ulm" in alice.call("ask", question="Where do I live?")["answer"]
         assert alice.call("about")["card"] == ["Lives in Ulm"]
@@ -249,20 +249,20 @@ def test_a_sessions_key_reads_and_writes_its_session_only(
 ) -> None:
     auth_client, _ = filled
     with auth_client.undone():
-        room, hall = (
+        own, hall = (
             client_of(auth_client, key, "/mcp") for key in ("own session", "other session")
         )
-        stored = room.call("remember", text="We meet at noon.", about="bob")
+        stored = own.call("remember", text="We meet at noon.", about="bob")
         assert stored["stored_as"] == "message"
-        found = room.call("recall", query="noon")["messages"][0]
-        assert (found["session"], found["peer"]) == ("room", "bob")
+        message = own.call("recall", query="noon")["messages"][0]
+        assert (message["session"], message["peer"]) == ("room", "bob")
         assert hall.call("recall", query="noon")["messages"] == []
-        assert [item["content"] for item in room.call("get_context")["messages"]] == [
+        assert [item["content"] for item in own.call("get_context")["messages"]] == [
             "I live in Ulm.",
             "We meet at noon.",
         ]
         assert hall.call("get_context")["messages"] == []
-        peers = {item["id"] for item in room.call("list_peers")["peers"]}
+        peers = {item["id"] for item in own.call("list_peers")["peers"]}
         assert peers == {"alice", "bob"}
 
 

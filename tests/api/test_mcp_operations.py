@@ -49,7 +49,7 @@ def mcp(opened: AuthClient) -> Iterator[McpClient]:
 
 
 @pytest.fixture
-def said(mcp: McpClient) -> list[str]:
+def message_ids(mcp: McpClient) -> list[str]:
     """Ids of messages in the session trip of alice and bot."""
     mcp.call("create_session", session_id="trip", peers={"alice": {}, "bot": {"observe_me": False}})
     stored = mcp.call(
@@ -82,12 +82,12 @@ def test_all_tools_are_listed(mcp: McpClient) -> None:
         for name in PUBLISHED
         if name.startswith(("get_", "list_", "inspect_", "query_", "search", "chat"))
     }
-    kept = {
+    writing = {
         name
         for name, tool in tools.items()
         if name not in reading and not tool["annotations"]["destructiveHint"]
     }
-    assert kept == {
+    assert writing == {
         "remember",
         "create_workspace",
         "clone_session",
@@ -120,14 +120,14 @@ def test_calls_of_clients_of_the_published_server(mcp: McpClient) -> None:
             {"peer_id": "Assistant", "content": "I do."},
         ],
     )
-    known = mcp.call("get_peer_context", peer_id="Assistant", target_peer_id="user")
-    assert known["peer"] == "user"
+    peer_context = mcp.call("get_peer_context", peer_id="Assistant", target_peer_id="user")
+    assert peer_context["peer"] == "user"
     members = mcp.call("get_session_peers", session_id="today")["peers"]
     assert set(ids(members)) == {"user", "Assistant"}
 
 
 @pytest.mark.parametrize("name", ["target", "target_peer_id"])
-def test_the_other_peer_has_two_names(mcp: McpClient, said: list[str], name: str) -> None:
+def test_the_other_peer_has_two_names(mcp: McpClient, message_ids: list[str], name: str) -> None:
     """That of the published server, and that of `/v3`."""
     pair = {"peer_id": "bot", name: "alice"}
     mcp.call("set_peer_card", peer_card=["Lives in Ghent"], **pair)
@@ -136,7 +136,7 @@ def test_the_other_peer_has_two_names(mcp: McpClient, said: list[str], name: str
     assert mcp.call("get_peer_card", peer_id="bot") == {"peer_card": None}
 
 
-def test_workspaces(mcp: McpClient, said: list[str]) -> None:
+def test_workspaces(mcp: McpClient, message_ids: list[str]) -> None:
     created = mcp.call("create_workspace", workspace_id="second", metadata={"a": 1})
     assert (created["id"], created["metadata"]) == ("second", {"a": 1})
     assert ids(mcp.call("list_workspaces")["workspaces"]) == ["second", "acme"]
@@ -145,7 +145,7 @@ def test_workspaces(mcp: McpClient, said: list[str]) -> None:
     assert set(shown["peers"]) == {"alice", "bot"}
 
 
-def test_metadata_of_everything(mcp: McpClient, said: list[str]) -> None:
+def test_metadata_of_everything(mcp: McpClient, message_ids: list[str]) -> None:
     for named in ({}, {"peer_id": "alice"}, {"session_id": "trip"}):
         assert mcp.call("get_metadata", **named)["metadata"] == {}
         mcp.call("set_metadata", metadata={"of": str(named)}, **named)
@@ -157,14 +157,14 @@ def test_metadata_of_everything(mcp: McpClient, said: list[str]) -> None:
     assert "not both" in mcp.refused("set_metadata", metadata={}, **both)
 
 
-def test_search(mcp: McpClient, said: list[str]) -> None:
+def test_search(mcp: McpClient, message_ids: list[str]) -> None:
     for named in ({}, {"peer_id": "alice"}, {"session_id": "trip"}):
-        found = mcp.call("search", query="Ghent", **named)["messages"]
-        assert found[0]["content"] == "I live in Ghent."
+        hits = mcp.call("search", query="Ghent", **named)["messages"]
+        assert hits[0]["content"] == "I live in Ghent."
     assert mcp.call("search", query="Ghent", session_id="other")["messages"] == []
 
 
-def test_peers(mcp: McpClient, said: list[str]) -> None:
+def test_peers(mcp: McpClient, message_ids: list[str]) -> None:
     created = mcp.call("create_peer", peer_id="carol", metadata={"name": "Carol"})
     assert created["metadata"] == {"name": "Carol"}
     assert ids(mcp.call("list_peers")["peers"])[0] == "carol"
@@ -179,36 +179,36 @@ def test_peers(mcp: McpClient, said: list[str]) -> None:
     assert "unknown" in mcp.refused("chat", query="Where?", peer_id="unknown")
 
 
-def test_sessions(mcp: McpClient, said: list[str]) -> None:
+def test_sessions(mcp: McpClient, message_ids: list[str]) -> None:
     shown = mcp.call("inspect_session", session_id="trip")
     assert (shown["messages"], set(shown["peers"])) == (2, {"alice", "bot"})
     listed = mcp.call("get_session_messages", session_id="trip", size=1, reverse=True)
-    assert (ids(listed["messages"]), listed["total"], listed["pages"]) == ([said[1]], 2, 2)
+    assert (ids(listed["messages"]), listed["total"], listed["pages"]) == ([message_ids[1]], 2, 2)
     assert listed["messages"][0]["created_at"] == "2024-01-01T00:00:00Z"
-    message = mcp.call("get_session_message", session_id="trip", message_id=said[0])
+    message = mcp.call("get_session_message", session_id="trip", message_id=message_ids[0])
     assert (message["content"], message["metadata"]) == ("I live in Ghent.", {"mood": "good"})
     context = mcp.call("get_session_context", session_id="trip")
-    assert ids(context["messages"]) == said
+    assert ids(context["messages"]) == message_ids
 
     mcp.call("add_peers_to_session", session_id="trip", peers={"carol": {"observe_others": True}})
     mcp.call("remove_peers_from_session", session_id="trip", peers=["bot"])
     members = mcp.call("get_session_peers", session_id="trip")["peers"]
     assert ids(members) == ["alice", "carol"]
 
-    copied = mcp.call("clone_session", session_id="trip", message_id=said[0])
+    copied = mcp.call("clone_session", session_id="trip", message_id=message_ids[0])
     assert mcp.call("inspect_session", session_id=copied["id"])["messages"] == 1
     assert set(ids(mcp.call("list_sessions")["sessions"])) == {"trip", copied["id"]}
     assert mcp.call("delete_session", session_id=copied["id"]) == {"done": True}
     assert ids(mcp.call("list_sessions")["sessions"]) == ["trip"]
 
 
-def test_conclusions(mcp: McpClient, said: list[str]) -> None:
+def test_conclusions(mcp: McpClient, message_ids: list[str]) -> None:
     pair = {"observer_id": "bot", "observed_id": "alice"}
     stored = mcp.call("create_conclusions", conclusions=[{"content": "Alice is kind.", **pair}])
     assert ids(mcp.call("list_conclusions")["conclusions"]) == stored["ids"]
     assert mcp.call("list_conclusions", observer_id="alice")["total"] == 0
-    found = mcp.call("query_conclusions", query="kind", **pair)["conclusions"]
-    assert ids(found) == stored["ids"]
+    hits = mcp.call("query_conclusions", query="kind", **pair)["conclusions"]
+    assert ids(hits) == stored["ids"]
     assert mcp.call("query_conclusions", query="kind")["conclusions"] == []
     assert mcp.call("schedule_dream", **pair) == {"scheduled": True}
     mcp.call("delete_conclusion", conclusion_id=stored["ids"][0])

@@ -18,9 +18,9 @@ def send(api: Api, *messages: Any, **options: Any) -> Any:
 
 
 def test_create_answers_the_messages_in_order_of_input(api: Api) -> None:
-    made = api.say("s", ("alice", "hello world"), ("bob", "hi"), ("alice", "bye"))
-    assert [item["content"] for item in made] == ["hello world", "hi", "bye"]
-    assert list(made[0]) == [
+    messages = api.say("s", ("alice", "hello world"), ("bob", "hi"), ("alice", "bye"))
+    assert [item["content"] for item in messages] == ["hello world", "hi", "bye"]
+    assert list(messages[0]) == [
         "id",
         "content",
         "peer_id",
@@ -30,13 +30,13 @@ def test_create_answers_the_messages_in_order_of_input(api: Api) -> None:
         "workspace_id",
         "token_count",
     ]
-    assert made[0]["peer_id"] == "alice"
-    assert made[0]["session_id"] == "s"
-    assert made[0]["workspace_id"] == api.workspace
-    assert made[0]["metadata"] == {}
-    assert made[0]["token_count"] == 2
-    assert len({item["id"] for item in made}) == 3
-    assert all(len(item["id"]) == 21 for item in made)
+    assert messages[0]["peer_id"] == "alice"
+    assert messages[0]["session_id"] == "s"
+    assert messages[0]["workspace_id"] == api.workspace
+    assert messages[0]["metadata"] == {}
+    assert messages[0]["token_count"] == 2
+    assert len({item["id"] for item in messages}) == 3
+    assert all(len(item["id"]) == 21 for item in messages)
 
 
 def test_create_creates_workspace_session_authors_and_memberships(api: Api) -> None:
@@ -69,7 +69,7 @@ def test_other_methods_and_slashes_of_the_create_path(api: Api) -> None:
 
 
 def test_metadata_and_times(api: Api) -> None:
-    made = api.ok(
+    messages = api.ok(
         send(
             api,
             {
@@ -86,7 +86,7 @@ def test_metadata_and_times(api: Api) -> None:
         ),
         201,
     )
-    assert made[0]["metadata"] == {"k": [1, None, {"x": "y"}]}
+    assert messages[0]["metadata"] == {"k": [1, None, {"x": "y"}]}
     listed = api.ok(api.post(URL + "/list"))["items"]
     times = [item["created_at"] for item in listed]
     assert times[:4] == [
@@ -100,7 +100,7 @@ def test_metadata_and_times(api: Api) -> None:
     assert [item["content"] for item in listed] == list("abcdef"), (
         "the order is that of storing, whatever created_at says"
     )
-    assert [datetime.fromisoformat(item["created_at"]).timestamp() for item in made[:1]] == [
+    assert [datetime.fromisoformat(item["created_at"]).timestamp() for item in messages[:1]] == [
         datetime.fromisoformat(times[0]).timestamp()
     ], "what create answers is the same instant"
 
@@ -128,14 +128,14 @@ def test_odd_times_are_refused(api: Api, when: object) -> None:
 
 
 def test_content_is_bounded_in_characters_and_may_be_empty(api: Api) -> None:
-    made = api.ok(
+    messages = api.ok(
         send(
             api, {"content": "", "peer_id": "p"}, {"content": "\U0001f600" * 25_000, "peer_id": "p"}
         ),
         201,
     )
-    assert made[0]["token_count"] == 0
-    assert made[1]["content"] == "\U0001f600" * 25_000
+    assert messages[0]["token_count"] == 0
+    assert messages[1]["content"] == "\U0001f600" * 25_000
     problems = api.refused(
         send(api, {"content": "x" * 25_001, "peer_id": "p"}), ["body", "messages", 0, "content"]
     )
@@ -143,11 +143,11 @@ def test_content_is_bounded_in_characters_and_may_be_empty(api: Api) -> None:
 
 
 def test_nul_is_stripped_from_content_and_metadata(api: Api) -> None:
-    made = api.ok(
+    messages = api.ok(
         send(api, {"content": "a\0b\0", "peer_id": "p", "metadata": {"k\0": ["\0v"]}}), 201
     )
-    assert made[0]["content"] == "ab"
-    assert made[0]["metadata"] == {"k": ["v"]}
+    assert messages[0]["content"] == "ab"
+    assert messages[0]["metadata"] == {"k": ["v"]}
 
 
 @pytest.mark.parametrize("name", ["a b", "", "scope.mine", "p\0", "x" * 513])
@@ -236,32 +236,32 @@ def test_a_repeated_request_with_the_same_key_stores_nothing_again(api: Api) -> 
 
 
 def test_a_message_is_read_by_its_id(api: Api) -> None:
-    made = api.say("s", ("alice", "hello"))[0]
-    assert api.ok(api.get(f"{URL}/{made['id']}")) == made
+    message = api.say("s", ("alice", "hello"))[0]
+    assert api.ok(api.get(f"{URL}/{message['id']}")) == message
     api.missing(api.get(f"{URL}/nothing"), "nothing")
-    api.missing(api.get(f"/sessions/other/messages/{made['id']}"), made["id"])
+    api.missing(api.get(f"/sessions/other/messages/{message['id']}"), message["id"])
     api.refused(api.get(f"{URL}/%00"), ["path", "message_id"])
-    elsewhere = api.get(f"//v3/workspaces/elsewhere{URL}/{made['id']}")
-    api.missing(elsewhere, made["id"])
+    elsewhere = api.get(f"//v3/workspaces/elsewhere{URL}/{message['id']}")
+    api.missing(elsewhere, message["id"])
 
 
 def test_update_replaces_metadata_only(api: Api) -> None:
-    made = api.say("s", ("alice", "hello"), metadata={"a": 1})[0]
+    message = api.say("s", ("alice", "hello"), metadata={"a": 1})[0]
     changed = api.ok(
         api.put(
-            f"{URL}/{made['id']}", {"metadata": {"b": 2}, "content": "changed", "peer_id": "bob"}
+            f"{URL}/{message['id']}", {"metadata": {"b": 2}, "content": "changed", "peer_id": "bob"}
         )
     )
-    assert changed == {**made, "metadata": {"b": 2}}
-    assert api.ok(api.put(f"{URL}/{made['id']}", {"metadata": None})) == changed
-    assert api.ok(api.put(f"{URL}/{made['id']}", {})) == changed
-    assert api.ok(api.get(f"{URL}/{made['id']}")) == changed
+    assert changed == {**message, "metadata": {"b": 2}}
+    assert api.ok(api.put(f"{URL}/{message['id']}", {"metadata": None})) == changed
+    assert api.ok(api.put(f"{URL}/{message['id']}", {})) == changed
+    assert api.ok(api.get(f"{URL}/{message['id']}")) == changed
     api.missing(api.put(f"{URL}/nothing", {"metadata": {}}), "nothing")
-    api.refused(api.put(f"{URL}/{made['id']}", {"metadata": []}), ["body", "metadata"])
+    api.refused(api.put(f"{URL}/{message['id']}", {"metadata": []}), ["body", "metadata"])
 
 
 def test_list_filters(api: Api) -> None:
-    made = api.ok(
+    messages = api.ok(
         send(
             api,
             {
@@ -280,19 +280,19 @@ def test_list_filters(api: Api) -> None:
         ),
         201,
     )
-    ids = [item["id"] for item in made]
+    ids = [item["id"] for item in messages]
 
-    def found(filters: dict[str, Any]) -> list[int]:
+    def positions(filters: dict[str, Any]) -> list[int]:
         return [ids.index(one) for one in api.ids(URL + "/list", {"filters": filters})]
 
-    assert found({"peer_id": "alice"}) == [0, 2]
-    assert found({"peer_id": ["bob", "nobody"]}) == [1]
-    assert found({"created_at": {"gte": "2025-01-01", "lt": "2025-06-01 00:00:00"}}) == [1]
-    assert found({"metadata": {"n": {"gte": 2}}}) == [1]
-    assert found({"NOT": [{"metadata": {"n": 1}}]}) == [1, 2]
-    assert found({"OR": [{"peer_id": "bob"}, {"token_count": {"gt": 1_000}}]}) == [1]
-    assert found({"session_id": "other"}) == []
-    assert found({"workspace_id": "other"}) == []
+    assert positions({"peer_id": "alice"}) == [0, 2]
+    assert positions({"peer_id": ["bob", "nobody"]}) == [1]
+    assert positions({"created_at": {"gte": "2025-01-01", "lt": "2025-06-01 00:00:00"}}) == [1]
+    assert positions({"metadata": {"n": {"gte": 2}}}) == [1]
+    assert positions({"NOT": [{"metadata": {"n": 1}}]}) == [1, 2]
+    assert positions({"OR": [{"peer_id": "bob"}, {"token_count": {"gt": 1_000}}]}) == [1]
+    assert positions({"session_id": "other"}) == []
+    assert positions({"workspace_id": "other"}) == []
     for name in ("id", "content", "configuration", "seq"):
         api.refused(api.post(URL + "/list", {"filters": {name: "x"}}))
 

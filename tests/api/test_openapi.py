@@ -112,11 +112,11 @@ def test_all_published_operations_are_served() -> None:
 
 @pytest.mark.parametrize("name", sorted(published("v3")))
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
-    found = list(compare("v3", name))
-    assert [path for kind, path in found if kind == "missing"] == []
+    differences_found = list(compare("v3", name))
+    assert [path for kind, path in differences_found if kind == "missing"] == []
     assert [
         path
-        for kind, path in found
+        for kind, path in differences_found
         if kind == "added" and not any(re.fullmatch(pattern, path) for pattern in ADDED)
     ] == []
 
@@ -175,16 +175,20 @@ LOSSES: list[tuple[Callable[[Any], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "seen"), LOSSES, ids=[seen for _, seen in LOSSES])
-def test_the_comparison_sees_each_kind_of_loss(change: Callable[[Any], object], seen: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "difference"), LOSSES, ids=[difference for _, difference in LOSSES]
+)
+def test_the_comparison_sees_each_kind_of_loss(
+    change: Callable[[Any], object], difference: str
+) -> None:
     mine = json.loads(json.dumps(WANTED))
     assert list(differences(WANTED, mine, "x", request=True)) == []
     change(mine)
-    assert ("missing", seen) in list(differences(WANTED, mine, "x", request=True))
+    assert ("missing", difference) in list(differences(WANTED, mine, "x", request=True))
 
 
 @pytest.mark.parametrize(
-    ("change", "seen"),
+    ("change", "difference"),
     [
         (lambda mine: mine["fields"]["b"].update(maxLength=3), "x.b: maxLength 3"),
         (lambda mine: mine["fields"]["b"].update(exclusiveMinimum=3), "x.b: exclusiveMinimum 3"),
@@ -193,11 +197,11 @@ def test_the_comparison_sees_each_kind_of_loss(change: Callable[[Any], object], 
     ],
 )
 def test_the_comparison_sees_each_kind_of_addition(
-    change: Callable[[Any], object], seen: str
+    change: Callable[[Any], object], difference: str
 ) -> None:
     mine = json.loads(json.dumps(WANTED))
     change(mine)
-    assert list(differences(WANTED, mine, "x", request=True)) == [("added", seen)]
+    assert list(differences(WANTED, mine, "x", request=True)) == [("added", difference)]
 
 
 def test_an_answer_may_add_but_not_drop_fields() -> None:
@@ -207,10 +211,10 @@ def test_an_answer_may_add_but_not_drop_fields() -> None:
     assert list(differences(WANTED, mine, "x", request=False)) == [("added", "x.b: never null")]
     mine["required"] = ["b"]
     mine["fields"]["b"] = {}
-    found = [
+    losses = [
         path for kind, path in differences(WANTED, mine, "x", request=False) if kind == "missing"
     ]
-    assert found == [
+    assert losses == [
         "x.b: types ['null', 'string'], ours []",
         "x.b: enum ['y'], ours []",
         "x: required ['a'], ours ['b']",

@@ -11,31 +11,31 @@ if TYPE_CHECKING:
 
 
 def test_create_answers_all_fields_in_order_and_creates_the_workspace(api: Api) -> None:
-    made = api.peer("alice", metadata={"a": 1}, configuration={"observe_me": False, "mine": 1})
-    assert list(made) == ["id", "uid", "workspace_id", "created_at", "metadata", "configuration"]
-    assert made["id"] == "alice"
-    assert made["workspace_id"] == api.workspace
-    assert made["metadata"] == {"a": 1}
-    assert made["configuration"] == {"observe_me": False, "mine": 1}
-    assert len(made["uid"]) == 21
+    peer = api.peer("alice", metadata={"a": 1}, configuration={"observe_me": False, "mine": 1})
+    assert list(peer) == ["id", "uid", "workspace_id", "created_at", "metadata", "configuration"]
+    assert peer["id"] == "alice"
+    assert peer["workspace_id"] == api.workspace
+    assert peer["metadata"] == {"a": 1}
+    assert peer["configuration"] == {"observe_me": False, "mine": 1}
+    assert len(peer["uid"]) == 21
     api.ok(api.post("//v3/workspaces", {"id": api.workspace}), 200)
 
 
 def test_an_existing_peer_gets_the_sent_fields(api: Api) -> None:
-    made = api.peer("alice", metadata={"a": 1}, configuration={"observe_me": False})
-    assert api.ok(api.post("/peers", {"id": "alice"})) == made
+    peer = api.peer("alice", metadata={"a": 1}, configuration={"observe_me": False})
+    assert api.ok(api.post("/peers", {"id": "alice"})) == peer
     again = api.ok(api.post("/peers", {"id": "alice", "metadata": {"b": 2}}))
     assert again["metadata"] == {"b": 2}
     assert again["configuration"] == {"observe_me": False}
     again = api.ok(api.post("/peers", {"id": "alice", "configuration": {}}))
     assert again["metadata"] == {"b": 2}
     assert again["configuration"] == {}
-    assert again["uid"] == made["uid"]
+    assert again["uid"] == peer["uid"]
 
 
 def test_update_creates_and_replaces(api: Api) -> None:
-    made = api.ok(api.put("/peers/bob", {"metadata": {"a": 1}, "configuration": {"x": {"y": 1}}}))
-    assert made["id"] == "bob"
+    peer = api.ok(api.put("/peers/bob", {"metadata": {"a": 1}, "configuration": {"x": {"y": 1}}}))
+    assert peer["id"] == "bob"
     changed = api.ok(api.put("/peers/bob", {"configuration": {"z": 1}}))
     assert changed["metadata"] == {"a": 1}
     assert changed["configuration"] == {"z": 1}, "a peer's configuration is replaced, never merged"

@@ -139,7 +139,7 @@ class PlantedSecrets:
         return PreparedRequest(self.auth_client.app, method, path, **options)
 
 
-def told(answer: Answer) -> set[str]:
+def secrets_in(answer: Answer) -> set[str]:
     """Which secrets stand anywhere in the answer: body, stream or headers."""
     text = answer.text + json.dumps(answer.headers)
     assert answer.status_code < 500, text[:500]
@@ -151,46 +151,46 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
     planted_secrets = PlantedSecrets(auth_client)
 
     def peer(name: str, at: str = W, prefix: str = "") -> str:
-        made = do(
+        new_peer = do(
             "POST",
             f"{at}/peers",
             {"id": name, "metadata": {"about": secret(f"{prefix}metadata of {name}")}},
         )
-        return str(made["uid"])
+        return str(new_peer["uid"])
 
     def session(name: str, *members: str) -> str:
-        given = {
+        body = {
             "id": name,
             "peers": {member: {} for member in members},
             "metadata": {"topic": secret(f"metadata of {name}")},
         }
-        return str(do("POST", f"{W}/sessions", given)["uid"])
+        return str(do("POST", f"{W}/sessions", body)["uid"])
 
     def say(name: str, author: str, what: str, at: str = W, **more: Any) -> str:
-        given = {
+        body = {
             "messages": [{"peer_id": author, "content": f"The {secret(what)} is mine.", **more}]
         }
-        return str(do("POST", f"{at}/sessions/{name}/messages", given)[0]["id"])
+        return str(do("POST", f"{at}/sessions/{name}/messages", body)[0]["id"])
 
     def hold(observer: str, observed: str, what: str, session: str | None, at: str = W) -> str:
-        given = {
+        body = {
             "observer_id": observer,
             "observed_id": observed,
             "content": f"Knows the {secret(what)}.",
             "session_id": session,
         }
-        return str(do("POST", f"{at}/conclusions", {"conclusions": [given]})[0]["id"])
+        return str(do("POST", f"{at}/conclusions", {"conclusions": [body]})[0]["id"])
 
     instructions = {"reasoning": {"custom_instructions": secret("instructions of the workspace")}}
-    given = {
+    body = {
         "id": "acme",
         "metadata": {"plan": secret("metadata of the workspace")},
         "configuration": instructions,
     }
-    app = do("POST", "/v3/workspaces", given)["uid"]
+    app = do("POST", "/v3/workspaces", body)["uid"]
     users = {name: peer(name) for name in ("alice", "bob", "carol", "dave")}
     by_uid = {name: f"/v1/apps/{app}/users/{uid}" for name, uid in users.items()}
-    room, hall = session("room", "alice", "bob", "carol"), session("hall", "carol", "dave")
+    shared, hall = session("room", "alice", "bob", "carol"), session("hall", "carol", "dave")
     first = say("room", "alice", "said in room")
     do("DELETE", f"{W}/sessions/room/peers", ["carol"])
     later = say(
@@ -208,11 +208,16 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
             f"{by_uid['alice']}/sessions",
             {"metadata": {"topic": secret(f"metadata of {name}")}},
         )["id"]
-        said = {"content": f"The {secret(f'said in {name}')} is mine.", "is_user": True}
-        do("POST", f"{by_uid['alice']}/sessions/{owned[name]}/messages", said)
+        message = {"content": f"The {secret(f'said in {name}')} is mine.", "is_user": True}
+        do("POST", f"{by_uid['alice']}/sessions/{owned[name]}/messages", message)
     do("DELETE", f"{W}/sessions/{owned['attic']}/peers", ["alice"])
-    gone = {"content": f"The {secret('said in attic after alice left')} is here.", "is_user": False}
-    in_attic = do("POST", f"{by_uid['alice']}/sessions/{owned['attic']}/messages", gone)["id"]
+    late_message = {
+        "content": f"The {secret('said in attic after alice left')} is here.",
+        "is_user": False,
+    }
+    in_attic = do("POST", f"{by_uid['alice']}/sessions/{owned['attic']}/messages", late_message)[
+        "id"
+    ]
 
     for holder, target in (("alice", None), ("alice", "bob"), ("bob", "alice"), ("dave", None)):
         name = f"card of {holder}" + (f" about {target}" if target else "")
@@ -222,7 +227,7 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
             {"peer_card": [secret(name)]},
         )
 
-    held = [
+    conclusions = [
         hold("alice", "alice", "alice holds, stated in room", "room"),
         hold("alice", "alice", "alice holds, of no session", None),
         hold("alice", "alice", "alice holds, stated in den", owned["den"]),
@@ -240,7 +245,7 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
         assert workspace is not None
         row = tx.conclusions.by_uid(workspace.key, derived)
         assert row is not None
-        tx.conclusions.put([replace(row, level="deductive", source_ids=held[:1])])
+        tx.conclusions.put([replace(row, level="deductive", source_ids=conclusions[:1])])
         for name in ("room", "hall"):
             session = tx.sessions.by_slug(workspace.key, name)
             assert session is not None
@@ -266,7 +271,7 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
     do(
         "POST",
         notes,
-        {"label": "x", "content": secret("note about alice in room"), "session_id": room},
+        {"label": "x", "content": secret("note about alice in room"), "session_id": shared},
     )
     do(
         "POST",
@@ -303,7 +308,7 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
         "bob by uid": {"ap": app, "us": users["bob"]},
         "carol by uid": {"us": users["carol"]},
         "room": {"w": "acme", "s": "room"},
-        "room by uid": {"se": room},
+        "room by uid": {"se": shared},
         "room and alice": {"w": "acme", "p": "alice", "s": "room"},
         "hall": {"w": "acme", "s": "hall"},
         "den": {"w": "acme", "s": owned["den"]},
@@ -316,7 +321,7 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
         "alice elsewhere": {"w": "other", "p": "alice"},
     }
     planted_secrets.tokens = {"nobody": None, "admin": auth_client.admin} | {
-        name: signed({"t": "", **given}) for name, given in claims.items()
+        name: signed({"t": "", **body}) for name, body in claims.items()
     }
     assert planted_secrets.tokens.keys() == EVERYBODY
     auth_client.do(
@@ -333,8 +338,8 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
         "session_id": ["room", "hall", owned["attic"]],
         "message_id": [first, later, in_attic],
         "scope_id": ["team"],
-        "conclusion_id": [held[0], derived],
-        "observation_id": [held[0], held[7]],
+        "conclusion_id": [conclusions[0], derived],
+        "observation_id": [conclusions[0], conclusions[7]],
         "endpoint_id": [endpoint],
         "delivery_id": [endpoint],
         "dream_id": [dream],
@@ -345,10 +350,10 @@ def plant(auth_client: AuthClient) -> PlantedSecrets:
     planted_secrets.uids = {
         "app_id": [app],
         "user_id": [users[name] for name in ("alice", "carol", "dave")],
-        "session_id": [room, owned["den"], owned["attic"], hall],
+        "session_id": [shared, owned["den"], owned["attic"], hall],
         "message_id": [first, later, in_attic],
         "collection_id": [shelf, honcho],
-        "document_id": [document, held[0], derived],
+        "document_id": [document, conclusions[0], derived],
         "metamessage_id": [note],
         "name": ["acme", "alice", "shelf", "honcho"],
     }
@@ -404,12 +409,14 @@ def planted_secrets() -> Iterator[PlantedSecrets]:
 def paths(planted_secrets: PlantedSecrets, rule: str) -> Iterator[str]:
     """The rule with everything of acme in the places of its parameters, and once with the other
     workspace, where names are the same."""
-    known = planted_secrets.uids if rule.startswith("/v1/apps") else planted_secrets.slugs
+    path_values = planted_secrets.uids if rule.startswith("/v1/apps") else planted_secrets.slugs
     names = [part.partition(">")[0].rpartition(":")[2] for part in rule.split("<")[1:]]
-    for values in product(*(known[name] for name in names)):
+    for values in product(*(path_values[name] for name in names)):
         yield filled(rule, dict(zip(names, values, strict=True)))
     if "workspace_id" in names:
-        yield filled(rule, {**{name: known[name][0] for name in names}, "workspace_id": "other"})
+        yield filled(
+            rule, {**{name: path_values[name][0] for name in names}, "workspace_id": "other"}
+        )
 
 
 def good(method: str, rule: str) -> tuple[Any, str]:
@@ -602,7 +609,7 @@ class Answers:
         self, planted_secrets: PlantedSecrets, request: PreparedRequest, question: str, key: str
     ) -> int:
         answer = request.send(planted_secrets.tokens[key])
-        names = told(answer)
+        names = secrets_in(answer)
         self.learnt[key] |= names
         self.wrong += [
             f"{key} learns {name!r}: {question}" for name in names if key not in may_learn(name)

@@ -32,13 +32,13 @@ def test_the_page_loads_only_files_that_are_served(keyed: Flask) -> None:
     answer = client.get("/docs")
     assert answer.status_code == 200
     assert answer.mimetype == "text/html"
-    asked = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
-    assert len(asked) == 6
-    for path in asked:
+    paths = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
+    assert len(paths) == 6
+    for path in paths:
         assert not re.match(r"[a-z]+:|/", path), "relative, so that a proxy may add a prefix"
-        with client.get(f"/{path}") as found:
-            assert found.status_code == 200
-            assert found.data
+        with client.get(f"/{path}") as file:
+            assert file.status_code == 200
+            assert file.data
 
 
 def test_the_policy_forbids_other_origins_and_inline_scripts(keyed: Flask) -> None:
@@ -64,9 +64,9 @@ def test_the_policy_forbids_other_origins_and_inline_scripts(keyed: Flask) -> No
 
 def test_each_document_can_be_opened(keyed: Flask) -> None:
     client = keyed.test_client()
-    found = re.search(r'data-documents="([^"]*)"', client.get("/docs").text)
-    assert found is not None
-    documents = json.loads(unescape(found[1]))
+    match = re.search(r'data-documents="([^"]*)"', client.get("/docs").text)
+    assert match is not None
+    documents = json.loads(unescape(match[1]))
     assert [each["name"] for each in documents] == ["v3", "v2", "v1"]
     for each in documents:
         assert client.get(f"/{each['path']}").get_json()["openapi"].startswith("3.1")

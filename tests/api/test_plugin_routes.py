@@ -78,9 +78,11 @@ class Plugin:
         app.add_url_rule("/late", "late", lambda: {"name": "late"})
 
 
-def made(folder: Path, plugin: Plugin, **given: str) -> tuple[FlaskClient, Runtime]:
+def client_and_runtime(
+    folder: Path, plugin: Plugin, **overrides: str
+) -> tuple[FlaskClient, Runtime]:
     (folder / "style.css").write_text("p {}", encoding="utf-8")
-    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://", **given}, cwd=folder)
+    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://", **overrides}, cwd=folder)
     plugins = load_plugins(settings)
     plugins._manager.register(plugin)
     runtime = open_runtime(settings, "api", plugins=plugins)
@@ -97,8 +99,8 @@ def opened(client: FlaskClient, key: str | None) -> set[str]:
     return {path for path, status in statuses.items() if status == 200}
 
 
-def minted(rt: Runtime, wanted: api_keys.KeyRequest) -> str:
-    return api_keys.mint(rt, Principal(admin=True), wanted).token
+def minted(rt: Runtime, request: api_keys.KeyRequest) -> str:
+    return api_keys.mint(rt, Principal(admin=True), request).token
 
 
 FREE = {"/open", "/public/inherits", "/shown/style.css"}
@@ -108,7 +110,7 @@ def test_routes_are_closed_unless_they_declare_otherwise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Plugin(tmp_path)
-    client, rt = made(tmp_path, plugin, **KEYS)
+    client, rt = client_and_runtime(tmp_path, plugin, **KEYS)
     assert "the route /undeclared of a plugin declares no access" in caplog.text
     assert "/admin" not in caplog.text
     assert opened(client, None) == opened(client, "none") == FREE
@@ -127,7 +129,7 @@ def test_routes_are_closed_unless_they_declare_otherwise(
 
 def test_without_authentication_plugin_routes_are_closed_to_other_origins(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path)
-    client, _ = made(tmp_path, plugin)
+    client, _ = client_and_runtime(tmp_path, plugin)
     assert opened(client, None) == set(PATHS)
     plugin.ran.clear()
     strange = {"Origin": "https://evil.example"}
@@ -145,4 +147,4 @@ def test_an_undecidable_access_prevents_the_start(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match="/of/<workspace_id> of a plugin declares access by 'nothing'"
     ):
-        made(tmp_path, Plugin(tmp_path, wrong=True))
+        client_and_runtime(tmp_path, Plugin(tmp_path, wrong=True))

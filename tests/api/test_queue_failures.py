@@ -68,9 +68,9 @@ class Failing:
 
 @pytest.fixture
 def failing(tmp_path: Path) -> Iterator[Failing]:
-    made = Failing(tmp_path)
-    yield made
-    made.rt.close()
+    client = Failing(tmp_path)
+    yield client
+    client.rt.close()
 
 
 def test_tasks_with_a_pending_retry_are_listed_on_request(tmp_path: Path) -> None:

@@ -37,14 +37,14 @@ def summarize(
     """Store a summary up to this message, as the background work does."""
 
     def change(tx: Transaction) -> None:
-        found = tx.workspaces.locate(api.workspace, session_id=session).session
-        assert found is not None
-        covered = tx.messages.by_uid(found.key, message["id"])
+        row = tx.workspaces.locate(api.workspace, session_id=session).session
+        assert row is not None
+        covered = tx.messages.by_uid(row.key, message["id"])
         assert covered is not None
         tx.summaries.save(
             Summary(
-                workspace_key=found.workspace_key,
-                session_key=found.key,
+                workspace_key=row.workspace_key,
+                session_key=row.key,
                 kind=kind,
                 content=content,
                 message_key=covered.key,
@@ -195,16 +195,16 @@ class TestPeerContext:
         api.missing(api.get("/peers/alice/context"), "alice")
         api.ok(api.put("/peers/alice/card", {"peer_card": ["Name: Alice"]}))
         api.conclude("alice", "alice", "likes tea")
-        found = api.ok(api.get("/peers/alice/context"))
-        assert list(found) == ["peer_id", "target_id", "representation", "peer_card"]
-        assert found["peer_id"] == found["target_id"] == "alice"
-        assert "likes tea" in found["representation"]
-        assert found["peer_card"] == ["Name: Alice"]
+        peer_context = api.ok(api.get("/peers/alice/context"))
+        assert list(peer_context) == ["peer_id", "target_id", "representation", "peer_card"]
+        assert peer_context["peer_id"] == peer_context["target_id"] == "alice"
+        assert "likes tea" in peer_context["representation"]
+        assert peer_context["peer_card"] == ["Name: Alice"]
 
     def test_about_another_peer(self, api: Api) -> None:
         api.ok(api.put("/peers/alice/card?target=bob", {"peer_card": ["bob is tall"]}))
-        found = api.ok(api.get("/peers/alice/context?target=bob"))
-        assert found == {
+        peer_context = api.ok(api.get("/peers/alice/context?target=bob"))
+        assert peer_context == {
             "peer_id": "alice",
             "target_id": "bob",
             "representation": "",
@@ -227,53 +227,59 @@ class TestPeerContext:
 
 class TestSessionContext:
     def test_of_an_unknown_session_is_an_empty_shell(self, api: Api) -> None:
-        found = api.ok(api.get("/sessions/s/context"))
-        assert found == {
+        session_context = api.ok(api.get("/sessions/s/context"))
+        assert session_context == {
             "id": "s",
             "messages": [],
             "summary": None,
             "peer_representation": None,
             "peer_card": None,
         }
-        assert list(found) == ["id", "messages", "summary", "peer_representation", "peer_card"]
+        assert list(session_context) == [
+            "id",
+            "messages",
+            "summary",
+            "peer_representation",
+            "peer_card",
+        ]
 
     def test_has_the_newest_messages_that_fit_oldest_first(self, api: Api) -> None:
-        made = api.say("s", *[("alice", f"number {number}") for number in range(10)])
-        found = api.ok(api.get("/sessions/s/context"))
-        assert found["messages"] == made
-        assert [list(message) for message in found["messages"]] == [MESSAGE] * 10
-        three = sum(message["token_count"] for message in made[-3:])
-        assert api.ok(api.get(f"/sessions/s/context?tokens={three}"))["messages"] == made[-3:]
+        messages = api.say("s", *[("alice", f"number {number}") for number in range(10)])
+        session_context = api.ok(api.get("/sessions/s/context"))
+        assert session_context["messages"] == messages
+        assert [list(message) for message in session_context["messages"]] == [MESSAGE] * 10
+        three = sum(message["token_count"] for message in messages[-3:])
+        assert api.ok(api.get(f"/sessions/s/context?tokens={three}"))["messages"] == messages[-3:]
         assert api.ok(api.get("/sessions/s/context?tokens=0"))["messages"] == []
         assert api.ok(api.get("/sessions/s/context?tokens=-5"))["messages"] == []
 
     def test_summary_comes_first_and_its_last_message_is_repeated(self, api: Api) -> None:
-        made = api.say("s", *[("alice", f"number {number}") for number in range(10)])
-        summarize(api, "s", SHORT, "short text", made[6], 5)
-        found = api.ok(api.get("/sessions/s/context"))
-        assert found["summary"] == {
+        messages = api.say("s", *[("alice", f"number {number}") for number in range(10)])
+        summarize(api, "s", SHORT, "short text", messages[6], 5)
+        session_context = api.ok(api.get("/sessions/s/context"))
+        assert session_context["summary"] == {
             "content": "short text",
-            "message_id": made[6]["id"],
+            "message_id": messages[6]["id"],
             "summary_type": "honcho_chat_summary_short",
             "created_at": "2026-01-02T03:04:05Z",
             "token_count": 5,
         }
-        assert list(found["summary"]) == [
+        assert list(session_context["summary"]) == [
             "content",
             "message_id",
             "summary_type",
             "created_at",
             "token_count",
         ]
-        assert found["messages"] == made[6:]
+        assert session_context["messages"] == messages[6:]
         without = api.ok(api.get("/sessions/s/context?summary=false"))
         assert without["summary"] is None
-        assert without["messages"] == made
+        assert without["messages"] == messages
 
     def test_uses_the_long_summary_if_it_fits_into_40_percent(self, api: Api) -> None:
-        made = api.say("s", *[("alice", f"number {number}") for number in range(10)])
-        summarize(api, "s", SHORT, "short text", made[8], 5)
-        summarize(api, "s", LONG, "long text", made[4], 50)
+        messages = api.say("s", *[("alice", f"number {number}") for number in range(10)])
+        summarize(api, "s", SHORT, "short text", messages[8], 5)
+        summarize(api, "s", LONG, "long text", messages[4], 50)
 
         def kind(tokens: int) -> str | None:
             summary = api.ok(api.get(f"/sessions/s/context?tokens={tokens}"))["summary"]
@@ -288,13 +294,13 @@ class TestSessionContext:
         api.say("s", ("alice", "hello"), ("bob", "hi"))
         api.conclude("bob", "bob", "owns a boat")
         api.ok(api.put("/peers/bob/card", {"peer_card": ["Name: Bob"]}))
-        found = api.ok(api.get("/sessions/s/context?peer_target=bob"))
-        assert "owns a boat" in found["peer_representation"]
-        assert found["peer_card"] == ["Name: Bob"]
-        assert len(found["messages"]) == 2
-        seen = api.ok(api.get("/sessions/s/context?peer_target=bob&peer_perspective=alice"))
-        assert seen["peer_representation"] == ""
-        assert seen["peer_card"] is None
+        session_context = api.ok(api.get("/sessions/s/context?peer_target=bob"))
+        assert "owns a boat" in session_context["peer_representation"]
+        assert session_context["peer_card"] == ["Name: Bob"]
+        assert len(session_context["messages"]) == 2
+        from_alice = api.ok(api.get("/sessions/s/context?peer_target=bob&peer_perspective=alice"))
+        assert from_alice["peer_representation"] == ""
+        assert from_alice["peer_card"] is None
         empty = api.ok(api.get("/sessions/s/context?peer_target="))
         assert empty["peer_representation"] is None, "an empty target is none"
         api.missing(api.get("/sessions/s/context?peer_target=nobody"), "nobody")
@@ -305,10 +311,10 @@ class TestSessionContext:
         api.conclude("bob", "bob", "anywhere")
         api.ok(api.put("/peers/bob/card", {"peer_card": ["Name: Bob"]}))
         for query in ("limit_to_session=true", "sessions=s", "sessions=other&sessions=s"):
-            found = api.ok(api.get(f"/sessions/s/context?peer_target=bob&{query}"))
-            assert "in s" in found["peer_representation"]
-            assert "anywhere" not in found["peer_representation"]
-            assert found["peer_card"] is None
+            session_context = api.ok(api.get(f"/sessions/s/context?peer_target=bob&{query}"))
+            assert "in s" in session_context["peer_representation"]
+            assert "anywhere" not in session_context["peer_representation"]
+            assert session_context["peer_card"] is None
 
     def test_the_length_of_an_allowlist_is_limited(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -324,8 +330,8 @@ class TestSessionContext:
     def test_scope_is_the_observer(self, api: Api) -> None:
         api.session("s", scopes=["mine"], peers={"bob": {}})
         api.conclude("scope.mine", "bob", "seen by the scope", session="s")
-        found = api.ok(api.get("/sessions/s/context?peer_target=bob&scope=mine"))
-        assert "seen by the scope" in found["peer_representation"]
+        session_context = api.ok(api.get("/sessions/s/context?peer_target=bob&scope=mine"))
+        assert "seen by the scope" in session_context["peer_representation"]
         api.missing(api.get("/sessions/s/context?peer_target=bob&scope=unknown"), "unknown")
 
     BAD = (
@@ -355,8 +361,8 @@ class TestSessionContext:
                 api.refused(api.get(f"/sessions/s/context?{query}"))
 
     def test_a_query_without_target_is_ignored(self, api: Api) -> None:
-        made = api.say("s", ("alice", "hello"))
-        assert api.ok(api.get("/sessions/s/context?search_query=anything"))["messages"] == made
+        messages = api.say("s", ("alice", "hello"))
+        assert api.ok(api.get("/sessions/s/context?search_query=anything"))["messages"] == messages
 
 
 class TestSummaries:
@@ -368,14 +374,14 @@ class TestSummaries:
         }
 
     def test_both_kinds(self, api: Api) -> None:
-        made = api.say("s", ("alice", "hello"))
-        summarize(api, "s", LONG, "long text", made[0], 7)
-        found = api.ok(api.get("/sessions/s/summaries"))
-        assert list(found) == ["id", "short_summary", "long_summary"]
-        assert found["short_summary"] is None
-        assert found["long_summary"]["content"] == "long text"
-        assert found["long_summary"]["summary_type"] == "honcho_chat_summary_long"
-        assert found["long_summary"]["message_id"] == made[0]["id"]
+        messages = api.say("s", ("alice", "hello"))
+        summarize(api, "s", LONG, "long text", messages[0], 7)
+        summaries = api.ok(api.get("/sessions/s/summaries"))
+        assert list(summaries) == ["id", "short_summary", "long_summary"]
+        assert summaries["short_summary"] is None
+        assert summaries["long_summary"]["content"] == "long text"
+        assert summaries["long_summary"]["summary_type"] == "honcho_chat_summary_long"
+        assert summaries["long_summary"]["message_id"] == messages[0]["id"]
 
 
 class TestQueue:
@@ -391,17 +397,17 @@ class TestQueue:
     def test_counts_items_by_session(self, api: Api) -> None:
         session = api.session("s")
         api.say("s", ("alice", "hello"), ("bob", "hi"), ("alice", "bye"))
-        found = api.ok(api.get("/queue/status"))
-        assert list(found) == [
+        status = api.ok(api.get("/queue/status"))
+        assert list(status) == [
             "total_work_units",
             "completed_work_units",
             "in_progress_work_units",
             "pending_work_units",
             "sessions",
         ]
-        assert found["total_work_units"] == found["pending_work_units"] == 3
-        assert list(found["sessions"]) == [session["uid"]]
-        assert found["sessions"][session["uid"]] == {
+        assert status["total_work_units"] == status["pending_work_units"] == 3
+        assert list(status["sessions"]) == [session["uid"]]
+        assert status["sessions"][session["uid"]] == {
             "session_id": session["uid"],
             "total_work_units": 3,
             "completed_work_units": 0,
@@ -433,14 +439,16 @@ def test_the_default_number_of_conclusions(tmp_path: Path) -> None:
             "alice", "alice", *[f"Alice saw whale number {number}." for number in range(9)]
         )
 
-        def told(answer: dict[str, Any], name: str = "representation") -> int:
+        def lines(answer: dict[str, Any], name: str = "representation") -> int:
             return str(answer[name]).count("whale")
 
-        assert told(api.ok(api.get("/peers/alice/context"))) == 3
-        assert told(api.ok(api.get("/peers/alice/context?max_conclusions=7"))) == 7
+        assert lines(api.ok(api.get("/peers/alice/context"))) == 3
+        assert lines(api.ok(api.get("/peers/alice/context?max_conclusions=7"))) == 7
         assert (
-            told(api.ok(api.get("/sessions/s/context?peer_target=alice")), "peer_representation")
+            lines(api.ok(api.get("/sessions/s/context?peer_target=alice")), "peer_representation")
             == 3
         )
-        assert told(api.ok(api.post("/peers/alice/representation", {}))) == 9, "there it is 25"
-        assert told(api.ok(api.post("/peers/alice/representation", {"max_conclusions": None}))) == 3
+        assert lines(api.ok(api.post("/peers/alice/representation", {}))) == 9, "there it is 25"
+        assert (
+            lines(api.ok(api.post("/peers/alice/representation", {"max_conclusions": None}))) == 3
+        )

@@ -97,13 +97,13 @@ PRINCIPALS: dict[str, tuple[Principal, set[Permission]]] = {
 
 
 def may(name: str, route: str) -> bool:
-    principal, held = PRINCIPALS[name]
+    principal, permissions = PRINCIPALS[name]
     if route == "POST /v3/workspaces/list":
         return True  # it shows those that the account may open
     of_store = "/v3/keys" in route or "/v3/erasures" in route
     if of_store and principal.workspaces is not None:
         return False
-    return NEEDS.get(route, Permission.EDIT_MEMORY) in held
+    return NEEDS.get(route, Permission.EDIT_MEMORY) in permissions
 
 
 @pytest.fixture(scope="module")
@@ -199,11 +199,11 @@ def test_a_role_permits_services_that_have_no_route(
         "a peer's key": (Principal(workspace_id="acme", peer_id="alice"), frozenset()),
         "no key": (Principal(), frozenset()),
     }
-    for name, (principal, held) in {**PRINCIPALS, **keys}.items():
+    for name, (principal, permissions) in {**PRINCIPALS, **keys}.items():
         is_limited = principal.workspaces is not None or not principal.is_member
         with subtests.test(name=name), auth_client.undone():
             before = _contents(auth_client)
-            if needs in held and not (everywhere and is_limited):
+            if needs in permissions and not (everywhere and is_limited):
                 call(auth_client, principal)
             else:
                 with pytest.raises(Unauthorised):

@@ -42,24 +42,24 @@ def work(api: Api) -> None:
     Worker(api.runtime).run_until_idle()
 
 
-def held(api: Api, name: str = "x") -> list[tuple[str, str]]:
+def conclusions_of(api: Api, name: str = "x") -> list[tuple[str, str]]:
     """What the scope knows, oldest first: whom of, and what."""
-    found = api.ok(
+    conclusions = api.ok(
         api.post(
             "/conclusions/list",
             {"filters": {"observer_id": SCOPE_PREFIX + name, "level": "explicit"}},
         )
     )
-    return [(item["observed_id"], item["content"]) for item in reversed(found["items"])]
+    return [(item["observed_id"], item["content"]) for item in reversed(conclusions["items"])]
 
 
 def test_create_get_and_update(api: Api) -> None:
-    made = scope(api, metadata={"a": 1})
-    assert list(made) == ["id", "metadata", "created_at"]
-    assert made["id"] == "x"
-    assert made["metadata"] == {"a": 1}
-    assert api.ok(api.post("/scopes", {"id": "x"})) == made
-    assert api.ok(api.get("/scopes/x")) == made
+    new_scope = scope(api, metadata={"a": 1})
+    assert list(new_scope) == ["id", "metadata", "created_at"]
+    assert new_scope["id"] == "x"
+    assert new_scope["metadata"] == {"a": 1}
+    assert api.ok(api.post("/scopes", {"id": "x"})) == new_scope
+    assert api.ok(api.get("/scopes/x")) == new_scope
     assert api.ok(api.post("/scopes", {"name": "x", "metadata": {"b": 2}}))["metadata"] == {"b": 2}
     assert api.ok(api.post("/scopes", {"id": "x", "metadata": {}}))["metadata"] == {}
     api.missing(api.get("/scopes/y"), "y", api.workspace)
@@ -96,9 +96,9 @@ def test_scopes_are_listed_in_order_of_creation(api: Api) -> None:
     api.peer("ordinary")
     assert api.ids("/scopes/list") == ["b", "a", "c"]
     assert api.ids("/scopes/list", reverse="true") == ["c", "a", "b"]
-    found = api.ok(api.post("/scopes/list", query_string={"page": 2, "size": 2}))
-    assert [item["id"] for item in found.pop("items")] == ["c"]
-    assert found == {"total": 3, "page": 2, "size": 2, "pages": 2}
+    page = api.ok(api.post("/scopes/list", query_string={"page": 2, "size": 2}))
+    assert [item["id"] for item in page.pop("items")] == ["c"]
+    assert page == {"total": 3, "page": 2, "size": 2, "pages": 2}
 
 
 def test_a_scope_is_not_an_ordinary_peer(api: Api) -> None:
@@ -156,9 +156,9 @@ def test_sessions_are_listed_in_the_order_in_which_they_joined(api: Api) -> None
         api.session(name)
     for name in ("c", "a", "b"):
         add(api, name)
-    found = api.ok(api.post("/scopes/x/sessions/list"))["items"]
-    assert [item["id"] for item in found] == ["c", "a", "b"]
-    assert found[0] == api.ok(api.post("/sessions", {"id": "c"}))
+    sessions = api.ok(api.post("/scopes/x/sessions/list"))["items"]
+    assert [item["id"] for item in sessions] == ["c", "a", "b"]
+    assert sessions[0] == api.ok(api.post("/sessions", {"id": "c"}))
     assert api.ids("/scopes/x/sessions/list", reverse="true") == ["b", "a", "c"]
     remove(api, "c")
     assert api.ids("/scopes/x/sessions/list") == ["a", "b"]
@@ -206,17 +206,17 @@ def test_joining_copies_conclusions_and_leaving_removes_them(api: Api) -> None:
     assert list(entry) == ["state", "updated_at", "docs_copied"]
     assert entry["state"] == "completed"
     assert UPDATED_AT.fullmatch(entry["updated_at"])
-    assert held(api) == [("alice", "I live in Oslo."), ("bob", "I play the violin.")]
+    assert conclusions_of(api) == [("alice", "I live in Oslo."), ("bob", "I play the violin.")]
 
     api.say("s", ("alice", "I have two cats."))
     work(api)
-    assert held(api)[2:] == [("alice", "I have two cats.")], (
+    assert conclusions_of(api)[2:] == [("alice", "I have two cats.")], (
         "what is said later is derived for the scope as well"
     )
 
     remove(api, "s")
     work(api)
-    assert held(api) == []
+    assert conclusions_of(api) == []
     assert status(api) == {}
     own = api.ok(
         api.post("/conclusions/list", {"filters": {"observer_id": "alice", "session_id": "s"}})
@@ -232,25 +232,25 @@ def test_messages_of_a_session_that_left_are_no_longer_in_the_scope(api: Api) ->
     work(api)
 
     def read(path: str, **body: Any) -> int:
-        found = api.ok(api.post(path, {"query": "tortoise", "include_evidence": True, **body}))[
+        evidence = api.ok(api.post(path, {"query": "tortoise", "include_evidence": True, **body}))[
             "evidence"
         ]
-        return len(found["conclusions"]) + len(found["messages"])
+        return len(evidence["conclusions"]) + len(evidence["messages"])
 
     def recalled() -> list[bool]:
         chats = [
-            read(path, scope=given) > 0
+            read(path, scope=selector) > 0
             for path in ("/peers/alice/chat", "/chat")
-            for given in ("x", ["x"])
+            for selector in ("x", ["x"])
         ]
-        bodies = [{"scope": given, "search_query": "tortoise"} for given in ("x", ["x"])]
-        known = [
+        bodies = [{"scope": selector, "search_query": "tortoise"} for selector in ("x", ["x"])]
+        mentions = [
             "tortoise" in api.ok(api.post("/peers/alice/representation", body))["representation"]
             for body in bodies
         ]
         return [
             *chats,
-            *known,
+            *mentions,
             "s"
             in {
                 row["session_id"]
@@ -283,7 +283,7 @@ def test_a_session_without_messages_needs_no_backfill(api: Api) -> None:
     assert status(api) == {}
     api.say("s", ("alice", "I live in Oslo."))
     work(api)
-    assert held(api) == [("alice", "I live in Oslo.")]
+    assert conclusions_of(api) == [("alice", "I live in Oslo.")]
 
 
 def test_scopes_of_a_new_session(api: Api) -> None:
@@ -297,7 +297,7 @@ def test_scopes_of_a_new_session(api: Api) -> None:
     assert status(api, "a") == {}
     api.ok(api.post("/sessions", {"id": "s", "scopes": []}))
     work(api)
-    assert [held(api, name) for name in "abc"] == [[("alice", "I live in Oslo.")]] * 3
+    assert [conclusions_of(api, name) for name in "abc"] == [[("alice", "I live in Oslo.")]] * 3
 
 
 @pytest.mark.parametrize("name", ["", "a b", "scope.x", "x" * 507, "a\0"])
@@ -525,9 +525,9 @@ def test_refused_requests_change_nothing(api: Api) -> None:
     with api.runtime.storage.read() as tx:
         workspace = tx.workspaces.by_slug(api.workspace)
         assert workspace is not None
-        found: list[Peer] = tx.peers.page(workspace.key)
+        peers: list[Peer] = tx.peers.page(workspace.key)
         entries = tx.rows.count(ScopeSession)
-    assert [peer.configuration for peer in found if peer.slug == "scope.x"] == [
+    assert [peer.configuration for peer in peers if peer.slug == "scope.x"] == [
         {"observe_me": False}
     ]
     assert entries >= 1

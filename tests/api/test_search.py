@@ -33,10 +33,10 @@ def contents(api: Api, path: str, query: str, **body: Any) -> list[str]:
 
 
 def test_workspace_search_answers_plain_messages_best_first(talk: Api) -> None:
-    found = talk.ok(talk.post("/search", {"query": "telescope from Norway"}))
-    assert isinstance(found, list)
-    assert found[0]["content"] == "My telescope arrived from Norway yesterday"
-    assert list(found[0]) == [
+    messages = talk.ok(talk.post("/search", {"query": "telescope from Norway"}))
+    assert isinstance(messages, list)
+    assert messages[0]["content"] == "My telescope arrived from Norway yesterday"
+    assert list(messages[0]) == [
         "id",
         "content",
         "peer_id",
@@ -46,7 +46,7 @@ def test_workspace_search_answers_plain_messages_best_first(talk: Api) -> None:
         "workspace_id",
         "token_count",
     ]
-    assert found[0]["workspace_id"] == talk.workspace
+    assert messages[0]["workspace_id"] == talk.workspace
 
 
 def test_session_search_stays_in_the_session(talk: Api) -> None:
@@ -117,9 +117,9 @@ def test_filters_restrict_results(talk: Api) -> None:
         "I planted tomatoes in the garden behind the house",
         "The bakery on Elm Street sells rye bread",
     }
-    found = contents(talk, "/search", "rye bread", filters={"session_id": "office"})
-    assert found[0] == "I will bring rye bread to the meeting"
-    assert "The bakery on Elm Street sells rye bread" not in found
+    matching = contents(talk, "/search", "rye bread", filters={"session_id": "office"})
+    assert matching[0] == "I will bring rye bread to the meeting"
+    assert "The bakery on Elm Street sells rye bread" not in matching
     talk.refused(talk.post("/search", {"query": "rye", "filters": {"content": "rye"}}))
     talk.refused(talk.post("/search", {"query": "rye", "filters": ["x"]}), ["body", "filters"])
 
@@ -140,9 +140,9 @@ def test_the_routes_own_condition_overrides_the_filter(talk: Api) -> None:
 
 
 def test_perspective_shows_messages_during_the_membership(talk: Api) -> None:
-    found = contents(talk, "/search", "rye bread", filters={"peer_perspective": "carol"})
-    assert "I will bring rye bread to the meeting" in found
-    assert "The bakery on Elm Street sells rye bread" not in found
+    matching = contents(talk, "/search", "rye bread", filters={"peer_perspective": "carol"})
+    assert "I will bring rye bread to the meeting" in matching
+    assert "The bakery on Elm Street sells rye bread" not in matching
     assert contents(talk, "/search", "rye bread", filters={"peer_perspective": "nobody"}) == []
     talk.refused(talk.post("/search", {"query": "rye", "filters": {"peer_perspective": 5}}))
 
@@ -150,9 +150,9 @@ def test_perspective_shows_messages_during_the_membership(talk: Api) -> None:
 def test_a_scope_restricts_results_to_its_sessions(talk: Api) -> None:
     talk.session("other", scopes=["empty"])
     talk.ok(talk.post("/sessions", {"id": "office", "scopes": ["work"]}))
-    found = contents(talk, "/search", "rye bread", scope="work")
-    assert found[0] == "I will bring rye bread to the meeting"
-    assert "The bakery on Elm Street sells rye bread" not in found
+    matching = contents(talk, "/search", "rye bread", scope="work")
+    assert matching[0] == "I will bring rye bread to the meeting"
+    assert "The bakery on Elm Street sells rye bread" not in matching
     assert contents(talk, "/search", "rye bread", scope="empty") == []
     talk.missing(talk.post("/search", {"query": "rye", "scope": "unknown"}), "unknown")
     talk.refused(

@@ -18,9 +18,9 @@ def begin_deletion(api: Api, session: str) -> None:
     """Put the session in the state in which it waits for its erasure."""
 
     def change(tx: Transaction) -> None:
-        found = tx.workspaces.locate(api.workspace, session_id=session).session
-        assert found is not None
-        tx.sessions.save(replace(found, state=DELETING))
+        row = tx.workspaces.locate(api.workspace, session_id=session).session
+        assert row is not None
+        tx.sessions.save(replace(row, state=DELETING))
 
     api.runtime.storage.write(change)
 
@@ -34,13 +34,13 @@ def config(api: Api, peer: str, session: str = "s") -> Any:
 
 
 def test_create_answers_all_fields_in_order_and_creates_what_is_missing(api: Api) -> None:
-    made = api.session(
+    session = api.session(
         "s",
         metadata={"a": 1},
         configuration={"dream": {"enabled": False}},
         peers={"alice": {"observe_others": True}},
     )
-    assert list(made) == [
+    assert list(session) == [
         "id",
         "uid",
         "is_active",
@@ -49,17 +49,17 @@ def test_create_answers_all_fields_in_order_and_creates_what_is_missing(api: Api
         "configuration",
         "created_at",
     ]
-    assert made["id"] == "s"
-    assert made["is_active"] is True
-    assert made["workspace_id"] == api.workspace
-    assert made["metadata"] == {"a": 1}
-    assert made["configuration"] == {"dream": {"enabled": False}}
+    assert session["id"] == "s"
+    assert session["is_active"] is True
+    assert session["workspace_id"] == api.workspace
+    assert session["metadata"] == {"a": 1}
+    assert session["configuration"] == {"dream": {"enabled": False}}
     assert members(api) == ["alice"]
     assert config(api, "alice") == {"observe_me": None, "observe_others": True}
 
 
 def test_an_existing_session_is_updated(api: Api) -> None:
-    made = api.session(
+    session = api.session(
         "s",
         metadata={"a": 1},
         configuration={"dream": {"enabled": False}, "summary": {"enabled": False}},
@@ -76,7 +76,7 @@ def test_an_existing_session_is_updated(api: Api) -> None:
             },
         )
     )
-    assert changed["uid"] == made["uid"]
+    assert changed["uid"] == session["uid"]
     assert changed["metadata"] == {"b": 2}
     assert changed["configuration"] == {"dream": {"enabled": False}, "summary": {"enabled": True}}
     assert sorted(members(api)) == ["alice", "bob"]
@@ -84,21 +84,21 @@ def test_an_existing_session_is_updated(api: Api) -> None:
 
 
 def test_name_and_peer_names_are_aliases(api: Api) -> None:
-    made = api.ok(
+    session = api.ok(
         api.post("/sessions", {"name": "s", "peer_names": {"alice": {"observe_me": False}}}), 201
     )
-    assert made["id"] == "s"
+    assert session["id"] == "s"
     assert members(api) == ["alice"]
     assert config(api, "alice") == {"observe_me": False, "observe_others": None}
 
 
 def test_update_creates_replaces_and_merges(api: Api) -> None:
-    made = api.ok(
+    session = api.ok(
         api.put(
             "/sessions/s", {"metadata": {"a": 1}, "configuration": {"dream": {"enabled": False}}}
         )
     )
-    assert made["id"] == "s"
+    assert session["id"] == "s"
     changed = api.ok(api.put("/sessions/s", {"configuration": {"reasoning": {"enabled": False}}}))
     assert changed["metadata"] == {"a": 1}
     assert changed["configuration"] == {

@@ -166,9 +166,9 @@ def test_large_bodies_of_other_routes_are_refused_without_reading_them(
     talk: AllGenerations,
 ) -> None:
     for name, api in later(talk).items():
-        said = {"CONTENT_LENGTH": str(sizes.MAX_BODY + 1)}
+        length = {"CONTENT_LENGTH": str(sizes.MAX_BODY + 1)}
         answer = api.post(
-            "/peers/list", data=b"{}", content_type="application/json", environ_overrides=said
+            "/peers/list", data=b"{}", content_type="application/json", environ_overrides=length
         )
         assert api.ok(answer, 413) == {
             "detail": "The request's body is too large: at most 1048576 bytes are read here"
@@ -176,12 +176,12 @@ def test_large_bodies_of_other_routes_are_refused_without_reading_them(
         many = {"messages": [{"peer_id": ALICE, "content": "é" * 20_000} for _ in range(60)]}
         assert len(json.dumps(many).encode()) > 5 * sizes.MAX_BODY
         assert api.post("/sessions/s1/messages", many).status_code == (201 if name == "v3" else 200)
-        said = {"CONTENT_LENGTH": str(sizes.MAX_LARGE_BODY + 1)}
+        length = {"CONTENT_LENGTH": str(sizes.MAX_LARGE_BODY + 1)}
         answer = api.post(
             "/sessions/s1/messages",
             data=b"{}",
             content_type="application/json",
-            environ_overrides=said,
+            environ_overrides=length,
         )
         assert api.ok(answer, 413) == {
             "detail": "The request's body is too large: at most 100663296 bytes are read here"

@@ -53,7 +53,7 @@ OPERATIONS = sorted(
 _VECTOR = "[].explanation.vector"
 _NO_VECTOR = {_VECTOR, f"{_VECTOR}.rank", f"{_VECTOR}.share", f"{_VECTOR}.similarity"}
 
-NEVER_TOLD = {
+NEVER_RETURNED = {
     ("POST", "/v3/workspaces/{workspace_id}/search", 200): _NO_VECTOR,
     ("POST", "/v3/workspaces/{workspace_id}/sessions/{session_id}/search", 200): _NO_VECTOR,
     ("POST", "/v3/workspaces/{workspace_id}/peers/{peer_id}/search", 200): _NO_VECTOR,
@@ -154,7 +154,7 @@ class Talkative(ScriptedReasoner):
 
 
 @dataclass
-class Told:
+class RouteCalls:
     """The successes of one operation."""
 
     statuses: set[int] = field(default_factory=set)
@@ -183,7 +183,7 @@ class Story:
         self.app: Flask = create_app(runtime=self.rt)
         self.client = self.app.test_client()
         self.receiver = receiver
-        self.told = {operation: Told() for operation in OPERATIONS}
+        self.calls = {operation: RouteCalls() for operation in OPERATIONS}
         self.admin = {
             "Authorization": "Bearer "
             + jwt.encode({"t": "", "ad": True}, SECRET, algorithm="HS256")
@@ -205,11 +205,11 @@ class Story:
         rule, _ = self.app.url_map.bind("localhost").match(
             path.partition("?")[0], method, return_rule=True
         )
-        told = self.told[method, rule.rule.replace("<", "{").replace(">", "}")]
-        told.statuses.add(answer.status_code)
-        found = answer.get_json() if answer.is_json else None
-        told.bodies.append((answer.status_code, found))
-        return found
+        call = self.calls[method, rule.rule.replace("<", "{").replace(">", "}")]
+        call.statuses.add(answer.status_code)
+        content = answer.get_json() if answer.is_json else None
+        call.bodies.append((answer.status_code, content))
+        return content
 
     def tell(self) -> None:
         self.hold()
@@ -252,11 +252,11 @@ class Story:
         self.do(
             "PUT", "…/sessions/talk/peers/bob/config", {"observe_me": True, "observe_others": True}
         )
-        said = [
+        messages = [
             {"peer_id": "alice", "content": f"I like tea number {n}.", "metadata": {"n": n}}
             for n in range(20)
         ]
-        self.message = self.do("POST", "…/sessions/talk/messages", {"messages": said})[0]["id"]
+        self.message = self.do("POST", "…/sessions/talk/messages", {"messages": messages})[0]["id"]
         upload = {
             "file": (io.BytesIO(b"I like tea from a file."), "notes.txt", "text/plain"),
             "peer_id": "alice",
@@ -278,7 +278,7 @@ class Story:
         assert workspace is not None
         row = tx.conclusions.by_uid(workspace.key, self.conclusion)
         assert row is not None
-        made = replace(
+        row_derived = replace(
             row,
             key=0,
             uid=new_uid(),
@@ -292,10 +292,14 @@ class Story:
                 "certainty": "hedged",
             },
         )
-        stored = tx.conclusions.put([made])
+        stored = tx.conclusions.put([row_derived])
         self.deduction = stored[0].uid
         indexing.index_conclusions(
-            self.rt, tx, workspace.key, stored, indexing.embed_inline(self.rt, [made.content])
+            self.rt,
+            tx,
+            workspace.key,
+            stored,
+            indexing.embed_inline(self.rt, [row_derived.content]),
         )
         now = self.rt.clock()
         call = Usage(
@@ -399,12 +403,12 @@ class Story:
         for ending in ("apply", "discard"):
             self.do("POST", "…/schedule_dream", {"observer": "alice", "dream_type": "omni"})
             self.work()
-            held = self.do("GET", "…/dreams")["items"][0]["id"]
-            self.do("GET", f"…/dreams/{held}")
-            self.do("POST", f"…/dreams/{held}/{ending}")
+            dream_id = self.do("GET", "…/dreams")["items"][0]["id"]
+            self.do("GET", f"…/dreams/{dream_id}")
+            self.do("POST", f"…/dreams/{dream_id}/{ending}")
             if ending == "apply":
                 self.work()
-                self.do("GET", f"…/dreams/{held}")
+                self.do("GET", f"…/dreams/{dream_id}")
                 self.do("POST", "…/conclusions/list?include=superseded")
                 self.do("POST", "…/conclusions/list?include_messages=true")
                 self.do("GET", f"…/conclusions/{uids[0]}/history")
@@ -413,7 +417,7 @@ class Story:
                 corrected = self.do("PUT", f"…/conclusions/{uids[0]}", {"content": "Likes tea"})
                 self.do("POST", f"…/conclusions/{corrected['id']}/invalidate")
                 self.do("POST", f"…/conclusions/{uids[0]}/restore")
-                self.do("POST", f"…/dreams/{held}/undo")
+                self.do("POST", f"…/dreams/{dream_id}/undo")
         self.reasoner.capabilities, self.reasoner.dream = frozenset(), None
 
     def mint(self) -> None:
@@ -424,13 +428,13 @@ class Story:
             "label": "l",
             "expires_at": "2999-01-01T00:00:00Z",
         }
-        made = self.do("POST", "/v3/keys", query_string=named)
+        key = self.do("POST", "/v3/keys", query_string=named)
         used = self.client.get(
             "/v3/workspaces/w/sessions/talk/context",
-            headers={"Authorization": f"Bearer {made['key']}"},
+            headers={"Authorization": f"Bearer {key['key']}"},
         )
         assert used.status_code == 200
-        self.do("DELETE", f"/v3/keys/{made['id']}")
+        self.do("DELETE", f"/v3/keys/{key['id']}")
         # That it was used is written off the request; a bound that tells a hang from an answer.
         until = time.monotonic() + 60
         while (
@@ -448,21 +452,25 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Told]]:
+def calls_by_route(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[tuple[str, str], RouteCalls]]:
     with receiving() as receiver:
         story = Story(tmp_path_factory.mktemp("story"), receiver)
         story.tell()
-        yield story.told
+        yield story.calls
         story.rt.close()
 
 
 def described(method: str, path: str) -> dict[int, Any]:
     """The schema of each success; None where there is no body."""
     answers = document("v3")["paths"][path][method.lower()]["responses"]
-    found = {int(status): answer for status, answer in answers.items() if status.startswith("2")}
+    successes = {
+        int(status): answer for status, answer in answers.items() if status.startswith("2")
+    }
     return {
         status: answer.get("content", {}).get("application/json", {}).get("schema")
-        for status, answer in found.items()
+        for status, answer in successes.items()
     }
 
 
@@ -475,10 +483,10 @@ def closed(schema: Any) -> Any:
         return schema
     if "$ref" in schema:
         return closed(document("v3")["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
-    made = {key: closed(inner) for key, inner in schema.items()}
-    if "properties" in made:
-        made["additionalProperties"] = False
-    return made
+    inner_schemas = {key: closed(inner) for key, inner in schema.items()}
+    if "properties" in inner_schemas:
+        inner_schemas["additionalProperties"] = False
+    return inner_schemas
 
 
 FORMATS = jsonschema.FormatChecker(formats=())
@@ -518,11 +526,11 @@ def fields_in(value: Any, fields: Sequence[str], field: str = "") -> Iterator[st
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_each_successful_answer_matches_the_document(
-    told: dict[tuple[str, str], Told], method: str, path: str
+    calls_by_route: dict[tuple[str, str], RouteCalls], method: str, path: str
 ) -> None:
-    schemas, seen = described(method, path), told[method, path]
-    assert seen.statuses == schemas.keys()
-    for status, body in seen.bodies:
+    schemas, record = described(method, path), calls_by_route[method, path]
+    assert record.statuses == schemas.keys()
+    for status, body in record.bodies:
         if schemas[status] is None:
             assert body is None
         else:
@@ -533,10 +541,14 @@ def test_each_successful_answer_matches_the_document(
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_each_documented_field_occurs_in_an_answer(
-    told: dict[tuple[str, str], Told], method: str, path: str
+    calls_by_route: dict[tuple[str, str], RouteCalls], method: str, path: str
 ) -> None:
     for status, schema in described(method, path).items():
         fields = list(fields_of(closed(schema or {})))
-        bodies = [body for found, body in told[method, path].bodies if found == status]
-        seen = {field for body in bodies for field in fields_in(body, fields)}
-        assert set(fields) - seen == NEVER_TOLD.get((method, path, status), set()), status
+        bodies = [
+            body
+            for status_of_body, body in calls_by_route[method, path].bodies
+            if status_of_body == status
+        ]
+        occurring = {field for body in bodies for field in fields_in(body, fields)}
+        assert set(fields) - occurring == NEVER_RETURNED.get((method, path, status), set()), status

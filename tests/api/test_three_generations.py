@@ -44,24 +44,27 @@ def test_the_name_of_a_deleted_session_is_not_reused(
 def test_a_deleted_conclusion_is_hidden_in_every_generation(
     all_generations: AllGenerations, writer: GenerationClient, talk: str, generation: str
 ) -> None:
-    gone, kept = writer.conclude(ALICE, "alice sings"), writer.conclude(ALICE, "alice dances")
-    path = f"/observations/{gone}" if generation == "v2" else f"/conclusions/{gone}"
+    deleted, remaining = (
+        writer.conclude(ALICE, "alice sings"),
+        writer.conclude(ALICE, "alice dances"),
+    )
+    path = f"/observations/{deleted}" if generation == "v2" else f"/conclusions/{deleted}"
     api = all_generations.v2 if generation == "v2" else all_generations.newest
     assert api.delete(path).status_code == (200 if generation == "v2" else 204)
     assert [face.conclusions(ALICE) for face in all_generations.all()] == [
-        [(kept, "alice dances")]
+        [(remaining, "alice dances")]
     ] * 3
-    assert [face.nearest(ALICE, "sings") for face in all_generations.all()] == [kept] * 3
+    assert [face.nearest(ALICE, "sings") for face in all_generations.all()] == [remaining] * 3
 
 
 def test_messages_are_found_by_the_later_generations(
     all_generations: AllGenerations, writer: GenerationClient, talk: str
 ) -> None:
-    (said,) = writer.say(talk, ALICE, "I adopted a tortoise named Balthazar.")
+    (message,) = writer.say(talk, ALICE, "I adopted a tortoise named Balthazar.")
     Worker(all_generations.runtime).run_until_idle()
     for api in (all_generations.v2, all_generations.newest):
-        assert [found["id"] for found in api.ok(api.post("/search", {"query": "Balthazar"}))] == [
-            said
+        assert [hit["id"] for hit in api.ok(api.post("/search", {"query": "Balthazar"}))] == [
+            message
         ]
 
 
@@ -153,19 +156,19 @@ def test_members_join_and_leave_in_every_generation(
     api = all_generations.v2 if generation == "v2" else all_generations.newest
     owned = all_generations.v1.session(all_generations.v1.user(all_generations.v1.app()))
     all_generations.newest.session("room", peers={ALICE: {}})
-    room = all_generations.uid_of("room")
+    session_uid = all_generations.uid_of("room")
     first, later = (
         all_generations.clients["v1"],
         [all_generations.clients["v2"], all_generations.clients["v3"]],
     )
     for session in (uid(owned), "room"):
         assert api.post(f"/sessions/{session}/peers", {"bob": {}}).status_code == 200
-    assert [found for found, _ in first.sessions("bob")] == [room]
+    assert [session_id for session_id, _ in first.sessions("bob")] == [session_uid]
     for face in later:
-        assert [found for found, _ in face.sessions("bob")] == [uid(owned), room]
+        assert [session_id for session_id, _ in face.sessions("bob")] == [uid(owned), session_uid]
     for session in (uid(owned), "room"):
         assert api.delete(f"/sessions/{session}/peers", [ALICE]).status_code == 200
-    assert [found for found, _ in first.sessions(ALICE)] == [uid(owned)]
+    assert [session_id for session_id, _ in first.sessions(ALICE)] == [uid(owned)]
     for other in (all_generations.v2, all_generations.newest):
         assert [peer["id"] for peer in other.ok(other.get("/sessions/room/peers"))["items"]] == [
             "bob"
@@ -174,7 +177,7 @@ def test_members_join_and_leave_in_every_generation(
             peer["id"] for peer in other.ok(other.get(f"/sessions/{uid(owned)}/peers"))["items"]
         ]
     assert all_generations.v1.refused(
-        404, "PUT", f"{all_generations.user()}/sessions/{room}", {"metadata": {}}
+        404, "PUT", f"{all_generations.user()}/sessions/{session_uid}", {"metadata": {}}
     )
     first.say(uid(owned), ALICE, "I am back.")
     for other in (all_generations.v2, all_generations.newest):

@@ -47,7 +47,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(furnished=st.booleans())
     def open(self, furnished: bool) -> None:
         self.workspaces: list[Workspace] = []
-        self.gone: list[Workspace] = []
+        self.deleted_workspaces: list[Workspace] = []
         self.texts = 0
         if furnished:
             self.make_app("acme", gets=False)
@@ -129,7 +129,7 @@ class Histories(RuleBasedStateMachine):
         workspace = self.of(pick, [workspace for workspace in self.workspaces if workspace.users])
         return workspace, self.of(pick // 7, workspace.users)
 
-    def held(self, pick: int) -> tuple[Workspace, Session, Peer]:
+    def pick_session(self, pick: int) -> tuple[Workspace, Session, Peer]:
         """A session, and usually a peer that may write to it."""
         workspace = self.of(
             pick,
@@ -156,32 +156,32 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: len(self.workspaces) < MANY)
     @rule(name=PLACES, gets=st.booleans())
     def make_app(self, name: str, gets: bool) -> None:
-        found = self.named(name)
+        app = self.named(name)
         if gets:
             answer = self.ask("GET", f"/v1/apps/get_or_create/{name}", status=200)
         else:
-            answer = self.ask("POST", "/v1/apps", {"name": name}, status=409 if found else 200)
-        if found is None:
+            answer = self.ask("POST", "/v1/apps", {"name": name}, status=409 if app else 200)
+        if app is None:
             slug = name if "&" not in name and self.slugged(name) is None else None
             self.workspaces.append(Workspace(answer["id"], slug, name))
         elif gets:
-            assert answer["id"] == found.uid
+            assert answer["id"] == app.uid
 
     @precondition(lambda self: len(self.workspaces) < MANY)
     @rule(slug=PLACES.filter(lambda name: "&" not in name), by=LATER)
     def make_workspace(self, slug: str, by: str) -> None:
-        found = self.slugged(slug)
+        workspace = self.slugged(slug)
         self.ask(
             "POST",
             f"/{by}/workspaces",
             {"id": slug},
-            status=201 if found is None and by == "v3" else 200,
+            status=201 if workspace is None and by == "v3" else 200,
         )
         uid = self.ask("POST", "/v3/workspaces", {"id": slug}, status=200)["uid"]
-        if found is None:
+        if workspace is None:
             self.workspaces.append(Workspace(uid, slug, slug if self.named(slug) is None else None))
         else:
-            assert uid == found.uid
+            assert uid == workspace.uid
 
     @precondition(has_place)
     @rule(pick=PICK, name=PLACES)
@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
             return
         self.ask("DELETE", f"/{by}/workspaces/{workspace.slug}", status=202 if by == "v3" else 200)
         self.workspaces.remove(workspace)
-        self.gone.append(workspace)
+        self.deleted_workspaces.append(workspace)
 
     # Peers
 
@@ -215,15 +215,15 @@ class Histories(RuleBasedStateMachine):
     @rule(pick=PICK, name=USERS.filter(bool), gets=st.booleans())
     def make_user(self, pick: int, name: str, gets: bool) -> None:
         workspace = self.workspace(pick)
-        users, found = f"/v1/apps/{workspace.uid}/users", workspace.by_name(name)
+        users, user = f"/v1/apps/{workspace.uid}/users", workspace.by_name(name)
         if gets:
             answer = self.ask("GET", f"{users}/get_or_create/{name}", status=200)
         else:
-            answer = self.ask("POST", users, {"name": name}, status=409 if found else 200)
-        if found is None:
+            answer = self.ask("POST", users, {"name": name}, status=409 if user else 200)
+        if user is None:
             workspace.add_user(name).uid = answer["id"]
         elif gets:
-            assert answer["id"] == found.uid
+            assert answer["id"] == user.uid
 
     @precondition(has_place)
     @rule(pick=PICK, slug=PEERS, by=LATER)
@@ -269,16 +269,16 @@ class Histories(RuleBasedStateMachine):
     @rule(pick=PICK, slug=SESSIONS, by=LATER, members=st.lists(PEERS, max_size=2))
     def make_session(self, pick: int, slug: str, by: str, members: list[str]) -> None:
         workspace = self.workspace(pick)
-        found = workspace.session(slug)
+        session = workspace.session(slug)
         status = (
             404
-            if found is not None and found.state != ACTIVE
+            if session is not None and session.state != ACTIVE
             else 201
-            if found is None and by == "v3"
+            if session is None and by == "v3"
             else 200
         )
-        wanted = {"id": slug, "peers": {name: {} for name in members}}
-        self.ask("POST", f"/{by}/workspaces/{workspace.slug}/sessions", wanted, status=status)
+        body = {"id": slug, "peers": {name: {} for name in members}}
+        self.ask("POST", f"/{by}/workspaces/{workspace.slug}/sessions", body, status=status)
         if status != 404:
             self._joined(workspace, slug, members)
 
@@ -300,7 +300,7 @@ class Histories(RuleBasedStateMachine):
         how=st.sampled_from(["POST", "PUT"]),
     )
     def add_or_set_members(self, pick: int, names: list[str], by: str, how: str) -> None:
-        workspace, session, _ = self.held(pick)
+        workspace, session, _ = self.pick_session(pick)
         path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/peers"
         self.ask(
             how, path, {name: {} for name in names}, status=200 if session.state == ACTIVE else 404
@@ -313,7 +313,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_session)
     @rule(pick=PICK, also=PEERS, by=LATER)
     def remove_members(self, pick: int, also: str, by: str) -> None:
-        workspace, session, user = self.held(pick)
+        workspace, session, user = self.pick_session(pick)
         path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/peers"
         self.ask("DELETE", path, [user.slug, also], status=200 if session.state == ACTIVE else 404)
         if session.state == ACTIVE:
@@ -328,7 +328,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_session)
     @rule(pick=PICK)
     def archive(self, pick: int) -> None:
-        workspace, session, user = self.held(pick)
+        workspace, session, user = self.pick_session(pick)
         allowed = session.is_shown_to(user) and session.state != DELETING
         self.ask("DELETE", self.at(workspace, user, session), status=200 if allowed else 404)
         if allowed:
@@ -337,7 +337,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_session)
     @rule(pick=PICK, by=LATER)
     def delete_session(self, pick: int, by: str) -> None:
-        workspace, session, _ = self.held(pick)
+        workspace, session, _ = self.pick_session(pick)
         active = session.state == ACTIVE
         self.ask(
             "DELETE",
@@ -352,7 +352,7 @@ class Histories(RuleBasedStateMachine):
         pick=PICK, upto=st.none() | PICK, deep=st.booleans(), by=st.sampled_from(["v1", "v2", "v3"])
     )
     def clone(self, pick: int, upto: int | None, deep: bool, by: str) -> None:
-        workspace, session, user = self.held(pick)
+        workspace, session, user = self.pick_session(pick)
         if len(workspace.sessions) >= 4 * MANY:
             return
         until = upto % len(session.messages) if upto is not None and session.messages else None
@@ -390,10 +390,12 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_session)
     @rule(pick=PICK, by=st.lists(st.booleans(), min_size=1, max_size=2))
     def say_as_user(self, pick: int, by: list[bool]) -> None:
-        workspace, session, user = self.held(pick)
-        said = [(self.text(), is_user) for is_user in by]
+        workspace, session, user = self.pick_session(pick)
+        messages = [(self.text(), is_user) for is_user in by]
         allowed = session.is_shown_to(user) and session.state != DELETING
-        body = {"messages": [{"content": content, "is_user": is_user} for content, is_user in said]}
+        body = {
+            "messages": [{"content": content, "is_user": is_user} for content, is_user in messages]
+        }
         self.ask(
             "POST",
             f"{self.at(workspace, user, session)}/messages/batch",
@@ -402,7 +404,7 @@ class Histories(RuleBasedStateMachine):
         )
         if allowed:
             authors = [user if is_user else workspace.the_assistant() for is_user in by]
-            session.messages += zip((content for content, _ in said), authors, strict=True)
+            session.messages += zip((content for content, _ in messages), authors, strict=True)
             session.join(authors)
             self.learn(workspace)
 
@@ -410,11 +412,11 @@ class Histories(RuleBasedStateMachine):
     @rule(pick=PICK, slug=SESSIONS, author=PEERS, by=LATER)
     def say_as_peer(self, pick: int, slug: str, author: str, by: str) -> None:
         workspace = self.workspace(pick)
-        known = workspace.session(slug)
-        if known is None and len(workspace.sessions) >= 4 * MANY:
+        session = workspace.session(slug)
+        if session is None and len(workspace.sessions) >= 4 * MANY:
             return
         text = self.text()
-        allowed = known is None or known.state == ACTIVE
+        allowed = session is None or session.state == ACTIVE
         body = {"messages": [{"peer_id": author, "content": text}]}
         path = f"/{by}/workspaces/{workspace.slug}/sessions/{slug}/messages"
         self.ask("POST", path, body, status=404 if not allowed else 201 if by == "v3" else 200)
@@ -425,17 +427,17 @@ class Histories(RuleBasedStateMachine):
     @precondition(has_session)
     @rule(pick=PICK)
     def note(self, pick: int) -> None:
-        workspace, session, user = self.held(pick)
+        workspace, session, user = self.pick_session(pick)
         allowed = session.is_shown_to(user) and session.state != DELETING
-        wanted = {"label": self.text(), "content": "", "session_id": session.uid}
+        body = {"label": self.text(), "content": "", "session_id": session.uid}
         self.ask(
             "POST",
             f"{self.at(workspace, user)}/metamessages",
-            wanted,
+            body,
             status=200 if allowed else 404,
         )
         if allowed:
-            workspace.notes.append(Note(user, session, wanted["label"]))
+            workspace.notes.append(Note(user, session, body["label"]))
 
     @rule()
     def work(self) -> None:
@@ -462,7 +464,7 @@ class Histories(RuleBasedStateMachine):
             assert [item["id"] for item in self.items(f"/{by}/workspaces/list")] == [
                 workspace.slug for workspace in self.workspaces
             ]
-        for workspace in self.gone:
+        for workspace in self.deleted_workspaces:
             self.ask("GET", f"/v1/apps?app_id={workspace.uid}", status=404)
             assert self.items(f"/v1/apps/{workspace.uid}/users/list") == []
 
@@ -516,17 +518,17 @@ class Histories(RuleBasedStateMachine):
                 f"{self.at(workspace, user)}/sessions?session_id={session.uid}",
                 status=200 if session.is_shown_to(user) else 404,
             )
-            seen = [
+            shown_messages = [
                 (item["content"], item["is_user"])
                 for item in self.items(f"{self.at(workspace, user, session)}/messages/list")
             ]
             mine = [(content, author is user) for content, author in session.messages]
-            assert seen == (mine if session.is_shown_to(user) else [])
+            assert shown_messages == (mine if session.is_shown_to(user) else [])
         for by in ("v2", "v3"):
             path = f"/{by}/workspaces/{workspace.slug}/sessions/{session.slug}/messages/list"
-            told = [(item["content"], item["peer_id"]) for item in self.items(path)]
-            said = [(content, author.slug) for content, author in session.messages]
-            assert told == ([] if session.state == ARCHIVED else said)
+            shown_to_peers = [(item["content"], item["peer_id"]) for item in self.items(path)]
+            messages = [(content, author.slug) for content, author in session.messages]
+            assert shown_to_peers == ([] if session.state == ARCHIVED else messages)
 
     def see_members(self, workspace: Workspace, session: Session) -> None:
         present = {peer.slug for peer, inside in session.members.items() if inside}

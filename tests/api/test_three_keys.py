@@ -144,8 +144,8 @@ def acme(storage_name: str, tmp_path: Path) -> Iterator[Acme]:
 def test_a_key_gives_the_same_access_in_every_generation(acme: Acme, by: str, of: str) -> None:
     token = acme.mint(by, of)
     for generation in GENERATIONS:
-        found = {what: acme.status(token, generation, what) for what in EVERYTHING}
-        assert found == {what: OPEN if what in OPENS[of] else SHUT for what in EVERYTHING}, (
+        statuses = {what: acme.status(token, generation, what) for what in EVERYTHING}
+        assert statuses == {what: OPEN if what in OPENS[of] else SHUT for what in EVERYTHING}, (
             generation
         )
 
@@ -162,10 +162,10 @@ def test_a_key_works_after_renaming(acme: Acme, by: str) -> None:
 
 @pytest.mark.parametrize("by", GENERATIONS)
 def test_a_key_opens_an_archived_session_where_there_is_one(acme: Acme, by: str) -> None:
-    token, said = acme.mint(by, "owned"), {"content": "still here", "is_user": True}
+    token, body = acme.mint(by, "owned"), {"content": "still here", "is_user": True}
     path = f"/v1/apps/{acme.uids['acme']}/users/{acme.uids['alice']}/sessions/{acme.uids['owned']}"
     assert acme.auth_client.call("DELETE", path, token).status_code == 200
-    assert acme.auth_client.call("POST", f"{path}/messages", token, json=said).status_code == 200
+    assert acme.auth_client.call("POST", f"{path}/messages", token, json=body).status_code == 200
     for root in LATER.values():
         listed = acme.auth_client.call(
             "POST", f"{root}/sessions/{acme.uids['owned']}/messages/list", token, json={}
@@ -221,8 +221,8 @@ def test_a_key_of_a_deleted_workspace_does_not_open_its_successor(acme: Acme, by
     acme.make_again()
     for of, token in tokens.items():
         for generation in GENERATIONS:
-            found = {what: acme.status(token, generation, what) for what in EVERYTHING}
-            assert found == dict.fromkeys(EVERYTHING, SHUT), (of, generation)
+            statuses = {what: acme.status(token, generation, what) for what in EVERYTHING}
+            assert statuses == dict.fromkeys(EVERYTHING, SHUT), (of, generation)
     assert [
         acme.status(acme.mint(by, "workspace"), generation, "the workspace")
         for generation in GENERATIONS
@@ -268,17 +268,17 @@ def test_a_key_created_before_its_workspace_belongs_to_the_first_of_that_name(
     acme: Acme, by: str
 ) -> None:
     """Clients create what they name when they first use it."""
-    made = acme.auth_client.do("POST", f"/{by}/keys?workspace_id=later&session_id=s")["key"]
+    key = acme.auth_client.do("POST", f"/{by}/keys?workspace_id=later&session_id=s")["key"]
     messages = f"/{by}/workspaces/later/sessions/s/messages"
-    said = {"messages": [{"peer_id": "alice", "content": "first"}]}
-    assert acme.auth_client.call("POST", messages, made, json=said).status_code == (
+    body = {"messages": [{"peer_id": "alice", "content": "first"}]}
+    assert acme.auth_client.call("POST", messages, key, json=body).status_code == (
         200 if by == "v2" else 201
     )
-    assert acme.auth_client.call("POST", f"{messages}/list", made, json={}).status_code == 200
+    assert acme.auth_client.call("POST", f"{messages}/list", key, json={}).status_code == 200
     acme.auth_client.do("DELETE", "/v2/workspaces/later")
-    assert acme.auth_client.call("POST", messages, made, json=said).status_code == SHUT
-    acme.auth_client.do("POST", messages, said)
-    assert acme.auth_client.call("POST", f"{messages}/list", made, json={}).status_code == SHUT
+    assert acme.auth_client.call("POST", messages, key, json=body).status_code == SHUT
+    acme.auth_client.do("POST", messages, body)
+    assert acme.auth_client.call("POST", f"{messages}/list", key, json={}).status_code == SHUT
 
 
 @pytest.mark.parametrize("by", ["v2", "v3"])
@@ -320,24 +320,24 @@ def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shar
 ) -> None:
     """The key of one member may not spoil for the others what is theirs as well."""
     app = f"/v1/apps/{acme.uids['acme']}/users/{acme.uids['alice']}/sessions"
-    token, room, owned = acme.mint(by, "alice"), acme.uids["room"], acme.uids["owned"]
-    said = acme.auth_client.do(
+    token, session, owned = acme.mint(by, "alice"), acme.uids["room"], acme.uids["owned"]
+    messages = acme.auth_client.do(
         "POST",
         f"{LATER['v3']}/sessions/room/messages",
         {"messages": [{"peer_id": "bob", "content": "mine"}]},
     )[0]["id"]
     before = acme.auth_client.do("POST", f"{LATER['v3']}/sessions/room/messages/list", {})
     requests: list[tuple[str, str, Any]] = [
-        ("POST", f"{app}/{room}/messages", {"content": "x", "is_user": True}),
+        ("POST", f"{app}/{session}/messages", {"content": "x", "is_user": True}),
         (
             "POST",
-            f"{app}/{room}/messages/batch",
+            f"{app}/{session}/messages/batch",
             {"messages": [{"content": "x", "is_user": False}]},
         ),
-        ("PUT", f"{app}/{room}/messages/{said}", {"metadata": {"spoilt": True}}),
-        ("PUT", f"{app}/{room}", {"metadata": {"spoilt": True}}),
-        ("GET", f"{app}/{room}/clone", ...),
-        ("DELETE", f"{app}/{room}", ...),
+        ("PUT", f"{app}/{session}/messages/{messages}", {"metadata": {"spoilt": True}}),
+        ("PUT", f"{app}/{session}", {"metadata": {"spoilt": True}}),
+        ("GET", f"{app}/{session}/clone", ...),
+        ("DELETE", f"{app}/{session}", ...),
     ]
     for generation, at in LATER.items():
         requests += [
@@ -346,7 +346,7 @@ def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shar
                 f"{at}/sessions/room/messages",
                 {"messages": [{"peer_id": "alice", "content": "x"}]},
             ),
-            ("PUT", f"{at}/sessions/room/messages/{said}", {"metadata": {"spoilt": True}}),
+            ("PUT", f"{at}/sessions/room/messages/{messages}", {"metadata": {"spoilt": True}}),
             ("PUT", f"{at}/sessions/room", {"metadata": {"spoilt": True}}),
             ("GET" if generation == "v2" else "POST", f"{at}/sessions/room/clone", ...),
             ("DELETE", f"{at}/sessions/room", ...),
@@ -373,7 +373,7 @@ def test_a_peers_key_changes_its_own_session_in_the_first_generation_and_no_shar
     shared = acme.mint(by, "room")
     assert (
         acme.auth_client.call(
-            "POST", f"{app}/{room}/messages", shared, json={"content": "x", "is_user": True}
+            "POST", f"{app}/{session}/messages", shared, json={"content": "x", "is_user": True}
         ).status_code
         == OPEN
     )

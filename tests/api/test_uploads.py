@@ -64,13 +64,13 @@ def internals(api: Api) -> list[dict[str, Any]]:
 
 
 def test_a_text_file_is_one_message(api: Api) -> None:
-    (made,) = upload(
+    (message,) = upload(
         api,
         "Dear diary – today\nit rained.\n".encode(),
         metadata='{"from": {"phone": 1}}',
         created_at="2024-05-01T12:00:00+02:00",
     )
-    assert list(made) == [
+    assert list(message) == [
         "id",
         "content",
         "peer_id",
@@ -80,16 +80,16 @@ def test_a_text_file_is_one_message(api: Api) -> None:
         "workspace_id",
         "token_count",
     ]
-    assert made["content"] == "Dear diary – today\nit rained.\n"
-    assert (made["peer_id"], made["session_id"], made["workspace_id"]) == (
+    assert message["content"] == "Dear diary – today\nit rained.\n"
+    assert (message["peer_id"], message["session_id"], message["workspace_id"]) == (
         "alice",
         "s",
         api.workspace,
     )
-    assert made["metadata"] == {"from": {"phone": 1}}
-    assert made["created_at"] == "2024-05-01T10:00:00Z"
-    assert made["token_count"] > 0
-    assert listed(api) == [made]
+    assert message["metadata"] == {"from": {"phone": 1}}
+    assert message["created_at"] == "2024-05-01T10:00:00Z"
+    assert message["token_count"] > 0
+    assert listed(api) == [message]
     assert api.ids("/peers/list") == ["alice"]
 
 
@@ -128,17 +128,17 @@ def test_uploads_and_messages_share_one_order(api: Api) -> None:
 def test_supported_types_become_text(
     api: Api, data: bytes, name: str, kind: str, content: str
 ) -> None:
-    assert [made["content"] for made in upload(api, data, name, kind)] == [content]
+    assert [message["content"] for message in upload(api, data, name, kind)] == [content]
 
 
 def test_an_empty_text_file_is_an_empty_message(api: Api) -> None:
-    (made,) = upload(api, b"")
-    assert (made["content"], made["token_count"]) == ("", 0)
+    (message,) = upload(api, b"")
+    assert (message["content"], message["token_count"]) == ("", 0)
 
 
 def test_a_long_file_becomes_several_messages_with_the_same_fields(api: Api) -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "The sea was calm that day. " * 40 for n in range(60))
-    made = upload(
+    messages = upload(
         api,
         text.encode(),
         "books/sea.txt",
@@ -146,23 +146,25 @@ def test_a_long_file_becomes_several_messages_with_the_same_fields(api: Api) -> 
         configuration='{"reasoning": {"enabled": false}}',
         created_at="2024-05-01",
     )
-    assert len(made) == -(-len(text) // 25_000)
-    assert "".join(message["content"] for message in made) == text
-    assert all(len(message["content"]) <= 25_000 for message in made)
-    assert all(message["content"].startswith("Paragraph") for message in made), "cut at blank lines"
+    assert len(messages) == -(-len(text) // 25_000)
+    assert "".join(message["content"] for message in messages) == text
+    assert all(len(message["content"]) <= 25_000 for message in messages)
+    assert all(message["content"].startswith("Paragraph") for message in messages), (
+        "cut at blank lines"
+    )
     assert {
         (message["peer_id"], json.dumps(message["metadata"]), message["created_at"])
-        for message in made
+        for message in messages
     } == {("alice", '{"book": 1}', "2024-05-01T00:00:00Z")}
-    assert listed(api) == made
+    assert listed(api) == messages
     assert api.ok(api.get("/queue/status"))["total_work_units"] == 0, (
         "the configuration holds for all of them"
     )
     facts = internals(api)
-    assert [fact["chunk_index"] for fact in facts] == list(range(len(made)))
+    assert [fact["chunk_index"] for fact in facts] == list(range(len(messages)))
     assert len({fact["file_id"] for fact in facts}) == 1
     assert len(facts[0]["file_id"]) == 21
-    for fact, message in zip(facts, made, strict=True):
+    for fact, message in zip(facts, messages, strict=True):
         first, last = fact["chunk_character_range"]
         assert text[first:last] == message["content"]
         assert (fact["filename"], fact["original_file_size"], fact["content_type"]) == (
@@ -170,19 +172,21 @@ def test_a_long_file_becomes_several_messages_with_the_same_fields(api: Api) -> 
             len(text),
             "text/plain",
         )
-        assert fact["total_chunks"] == len(made)
+        assert fact["total_chunks"] == len(messages)
 
 
 def test_a_file_may_become_more_than_a_hundred_messages(api: Api) -> None:
-    made = upload(api, b"x" * (101 * 25_000))
-    assert len(made) == 101
-    assert [message["id"] for message in made[:100]] == [message["id"] for message in listed(api)]
+    messages = upload(api, b"x" * (101 * 25_000))
+    assert len(messages) == 101
+    assert [message["id"] for message in messages[:100]] == [
+        message["id"] for message in listed(api)
+    ]
 
 
 def test_facts_of_the_file_are_in_no_response(api: Api) -> None:
-    (made,) = upload(api, b"hi", "secret-name.txt")
+    (message,) = upload(api, b"hi", "secret-name.txt")
     for answer in (
-        api.get(f"/sessions/s/messages/{made['id']}"),
+        api.get(f"/sessions/s/messages/{message['id']}"),
         api.post("/sessions/s/messages/list"),
     ):
         assert "secret-name" not in answer.text
@@ -309,8 +313,8 @@ def test_an_author_may_be_called_null(api: Api) -> None:
 
 @pytest.mark.parametrize("value", ["", "null"])
 def test_an_empty_field_counts_as_absent(api: Api, value: str) -> None:
-    (made,) = upload(api, b"hi", metadata=value, configuration=value, created_at=value)
-    assert made["metadata"] == {}
+    (message,) = upload(api, b"hi", metadata=value, configuration=value, created_at=value)
+    assert message["metadata"] == {}
 
 
 @pytest.mark.parametrize(
@@ -428,5 +432,5 @@ def test_a_session_that_is_being_deleted_accepts_no_file(api: Api) -> None:
 
 def test_the_text_of_a_file_is_searchable(api: Api) -> None:
     upload(api, b"I adopted a tortoise named Balthazar.")
-    found = api.ok(api.post("/search", {"query": "Balthazar tortoise"}))
-    assert [message["content"] for message in found] == ["I adopted a tortoise named Balthazar."]
+    hits = api.ok(api.post("/search", {"query": "Balthazar tortoise"}))
+    assert [message["content"] for message in hits] == ["I adopted a tortoise named Balthazar."]

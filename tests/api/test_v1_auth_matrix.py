@@ -132,7 +132,7 @@ SHORT = {
 
 @cache
 def served() -> frozenset[str]:
-    found = set()
+    routes_served = set()
     for rule in create_app(load_settings(environ={})).url_map.iter_rules():
         if rule.rule.startswith("/v1/") and not rule.rule.startswith("/v1/workspaces"):
             short = next(
@@ -140,18 +140,18 @@ def served() -> frozenset[str]:
                 for prefix, name in SHORT.items()
                 if rule.rule.startswith(prefix)
             )
-            found |= {f"{method} {short}" for method in (rule.methods or set()) - {"HEAD"}}
-    return frozenset(found)
+            routes_served |= {f"{method} {short}" for method in (rule.methods or set()) - {"HEAD"}}
+    return frozenset(routes_served)
 
 
 def test_the_table_has_every_route() -> None:
-    missing, gone = served() - TABLE.keys(), TABLE.keys() - served()
+    missing, extra = served() - TABLE.keys(), TABLE.keys() - served()
     assert not missing, (
         f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and "
         "the KEYS that may use it"
     )
-    assert not gone, (
-        f"take these rows out of TABLE in {__file__}, no route has them: {sorted(gone)}"
+    assert not extra, (
+        f"take these rows out of TABLE in {__file__}, no route has them: {sorted(extra)}"
     )
 
 
@@ -163,7 +163,7 @@ class PopulatedStore:
 
     def filled(self, value: Any) -> Any:
         if isinstance(value, str):
-            return re.sub(r"\{(\w+)\}", lambda found: self.names[found[1]], value)
+            return re.sub(r"\{(\w+)\}", lambda match: self.names[match[1]], value)
         return value
 
     def ask(self, name: str, token: str | None) -> TestResponse:
@@ -312,9 +312,9 @@ def test_look_up_routes_use_the_names_of_the_key(unchanged: PopulatedStore, path
         if key not in LOOK_UPS[path]:
             assert answer.status_code == 401, key
             continue
-        wanted = LOOK_UPS[path][key]
-        assert answer.status_code == (404 if wanted is None else 200), key
-        assert wanted is None or answer.get_json()["id"] == unchanged.names[wanted], key
+        owner = LOOK_UPS[path][key]
+        assert answer.status_code == (404 if owner is None else 200), key
+        assert owner is None or answer.get_json()["id"] == unchanged.names[owner], key
 
 
 def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: PopulatedStore) -> None:
@@ -340,7 +340,7 @@ def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: Popula
 # Keys that are made here
 
 
-def made(populated: PopulatedStore, **query: str) -> str:
+def new_key(populated: PopulatedStore, **query: str) -> str:
     answer = populated.auth_client.call(
         "POST",
         "/v1/keys",
@@ -365,7 +365,7 @@ def made(populated: PopulatedStore, **query: str) -> str:
 def test_a_minted_key_opens_its_own_subtree(
     populated: PopulatedStore, named: dict[str, str], opens: set[str]
 ) -> None:
-    token = made(populated, **named)
+    token = new_key(populated, **named)
     narrow = next(key for key in ("collection", "session", "user", "app") if key in opens)
     for name, row in TABLE.items():
         if "openapi" in name or name.startswith(
@@ -378,7 +378,7 @@ def test_a_minted_key_opens_its_own_subtree(
 
 
 def test_a_key_works_until_it_expires(populated: PopulatedStore) -> None:
-    token = made(populated, user_id="{alice}", expires_at="2999-01-01T00:00:00Z")
+    token = new_key(populated, user_id="{alice}", expires_at="2999-01-01T00:00:00Z")
     claims = jwt.decode(token, options={"verify_signature": False})
     assert claims["exp"] == 32472144000
     assert claims["us"] == populated.names["alice"]
@@ -403,7 +403,7 @@ def test_a_key_without_names_is_refused(populated: PopulatedStore) -> None:
 
 
 def test_keys_of_this_generation_are_listed_and_revoked(populated: PopulatedStore) -> None:
-    token = made(populated, user_id="{alice}")
+    token = new_key(populated, user_id="{alice}")
     key = populated.auth_client.do("GET", "/v3/keys?reverse=true&size=1")["items"][0]
     assert (key["workspace_id"], key["peer_id"], key["admin"]) == ("acme", "alice", False)
     assert key["label"] == f"user {populated.names['alice']}"
@@ -413,8 +413,8 @@ def test_keys_of_this_generation_are_listed_and_revoked(populated: PopulatedStor
 
 
 def test_a_collection_key_is_not_listed_as_a_workspace_key(populated: PopulatedStore) -> None:
-    made(populated, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
-    made(populated, app_id="x" * 300)
+    new_key(populated, app_id="{acme}", user_id="{alice}", collection_id="{collection}")
+    new_key(populated, app_id="x" * 300)
     of_nothing, of_collection = populated.auth_client.do("GET", "/v3/keys?reverse=true&size=2")[
         "items"
     ]
@@ -440,7 +440,7 @@ def test_a_revoked_foreign_key_is_listed_with_its_names(populated: PopulatedStor
 
 
 def test_clients_of_the_second_generation_mint_keys_here(populated: PopulatedStore) -> None:
-    token = made(populated, workspace_id="acme", peer_id="alice")
+    token = new_key(populated, workspace_id="acme", peer_id="alice")
     assert (
         populated.auth_client.call("GET", "/v3/workspaces/acme/peers/alice/card", token).status_code
         == 200

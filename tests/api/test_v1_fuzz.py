@@ -20,7 +20,7 @@ from support.examples import examples
 OPERATIONS = [operation for operation, _ in walk(v1.GROUPS)]
 
 
-def known(api: Api) -> dict[str, str]:
+def one_of_each(api: Api) -> dict[str, str]:
     """One of everything, by the name that paths have for it."""
     first = V1Client(api)
     app = first.app(f"fuzz of {api.workspace}")
@@ -81,9 +81,9 @@ def good_body(operation: Operation) -> Any:
 )
 @given(data=st.data())
 def test_no_request_breaks_the_server(api: Api, operation: Operation, data: st.DataObject) -> None:
-    found = _world(api)
+    uids = _world(api)
     path = "/".join(
-        quote(found[part[1:-1]] if data.draw(st.integers(0, 5)) else data.draw(names), safe="")
+        quote(uids[part[1:-1]] if data.draw(st.integers(0, 5)) else data.draw(names), safe="")
         if part.startswith("<")
         else part
         for part in operation.rule.split("/")
@@ -122,5 +122,5 @@ def _world(api: Api) -> dict[str, str]:
     they are answered as well."""
     key = (id(api.app), api.workspace)
     if key not in _worlds:
-        _worlds[key] = known(api)
+        _worlds[key] = one_of_each(api)
     return _worlds[key]

@@ -47,7 +47,7 @@ def contents(documents: list[dict[str, str]]) -> list[str]:
 
 def test_a_metamessage_is_about_a_user_a_session_or_a_message(v1: V1Client, user: str) -> None:
     session = v1.session(user)
-    (said,) = v1.say(session, (True, "hello"))
+    (message,) = v1.say(session, (True, "hello"))
     path = f"{user}/metamessages"
     plain = v1.post(path, {"metamessage_type": "mood", "content": "happy", "metadata": {"a": 1}})
     assert list(plain) == [
@@ -68,17 +68,17 @@ def test_a_metamessage_is_about_a_user_a_session_or_a_message(v1: V1Client, user
             "metamessage_type": "y",
             "content": "",
             "session_id": uid(session),
-            "message_id": said["id"],
+            "message_id": message["id"],
         },
     )
-    assert (closest["label"], closest["message_id"]) == ("y", said["id"])
+    assert (closest["label"], closest["message_id"]) == ("y", message["id"])
     assert v1.get(f"{path}/{closest['id']}") == closest
     assert v1.listed(path) == [plain["id"], about["id"], closest["id"]]
     assert v1.listed(path, {"label": "mood"}) == [plain["id"], about["id"]]
     assert v1.listed(
         path, {"metamessage_type": "mood", "label": "y", "session_id": uid(session)}
     ) == [about["id"]]
-    assert v1.listed(path, {"message_id": said["id"]}) == [closest["id"]]
+    assert v1.listed(path, {"message_id": message["id"]}) == [closest["id"]]
     assert v1.listed(path, {"session_id": "", "label": ""}) == v1.listed(path)
     assert v1.listed(path, {"session_id": "unknown"}) == []
     assert v1.listed(path, {"filter": {"a": 1}}) == [plain["id"]]
@@ -86,7 +86,7 @@ def test_a_metamessage_is_about_a_user_a_session_or_a_message(v1: V1Client, user
 
 def test_a_metamessage_is_changed(v1: V1Client, user: str) -> None:
     session, other = v1.session(user), v1.session(user)
-    (said,) = v1.say(session, (True, "hello"))
+    (message,) = v1.say(session, (True, "hello"))
     note = v1.post(f"{user}/metamessages", {"label": "a", "content": "text"})
     path = f"{user}/metamessages/{note['id']}"
     assert v1.put(path, {}) == note
@@ -96,11 +96,14 @@ def test_a_metamessage_is_changed(v1: V1Client, user: str) -> None:
         "metadata": {"n": 1},
     }
     assert (
-        v1.problem("PUT", path, {"message_id": said["id"]})[1]
+        v1.problem("PUT", path, {"message_id": message["id"]})[1]
         == "Cannot specify message_id without session_id"
     )
     assert v1.put(path, {"session_id": uid(session)})["session_id"] == uid(session)
-    assert v1.put(path, {"message_id": said["id"], "session_id": None})["message_id"] == said["id"]
+    assert (
+        v1.put(path, {"message_id": message["id"], "session_id": None})["message_id"]
+        == message["id"]
+    )
     assert (
         v1.refused(404, "PUT", path, {"session_id": "unknown"})
         == "Session not found or does not belong to user"
@@ -146,23 +149,23 @@ def test_invalid_metamessages_are_refused(v1: V1Client, user: str) -> None:
 
 def test_a_collection_is_created_found_renamed_and_deleted(v1: V1Client, user: str) -> None:
     path = f"{user}/collections"
-    made = v1.post(path, {"name": "my books / 1", "metadata": {"a": 1}})
-    assert list(made) == ["id", "name", "user_id", "app_id", "metadata", "created_at"]
-    assert v1.get(path, collection_id=made["id"]) == made
+    collection = v1.post(path, {"name": "my books / 1", "metadata": {"a": 1}})
+    assert list(collection) == ["id", "name", "user_id", "app_id", "metadata", "created_at"]
+    assert v1.get(path, collection_id=collection["id"]) == collection
     other = v1.post(path, {"name": "other"})
     assert v1.get(f"{path}/name/other") == other
-    assert v1.listed(path) == [made["id"], other["id"]]
-    assert v1.listed(path, {"filter": {"a": 1}}) == [made["id"]]
+    assert v1.listed(path) == [collection["id"], other["id"]]
+    assert v1.listed(path, {"filter": {"a": 1}}) == [collection["id"]]
     assert (
         v1.refused(409, "POST", path, {"name": "other"})
         == "Collection with name 'other' already exists"
     )
-    collection_path = f"{path}/{made['id']}"
+    collection_path = f"{path}/{collection['id']}"
     assert (
         v1.refused(409, "PUT", collection_path, {"name": "other"})
         == "Collection update failed - name already in use"
     )
-    assert v1.put(collection_path, {"name": "books", "metadata": {}}) == made | {
+    assert v1.put(collection_path, {"name": "books", "metadata": {}}) == collection | {
         "name": "books",
         "metadata": {},
     }
@@ -176,7 +179,7 @@ def test_a_collection_is_created_found_renamed_and_deleted(v1: V1Client, user: s
             v1.refused(404, method, collection_path, body)
             == "Collection not found or does not belong to user"
         )
-    assert v1.refused(404, "GET", path, collection_id=made["id"])
+    assert v1.refused(404, "GET", path, collection_id=collection["id"])
     assert v1.refused(404, "GET", f"{path}/name/books") == "Collection with name 'books' not found"
     assert v1.refused(401, "GET", path) == "Collection ID not found in query parameter or JWT"
 
@@ -185,17 +188,17 @@ def test_a_collection_is_created_found_renamed_and_deleted(v1: V1Client, user: s
 def test_a_reserved_collection_name_is_refused(
     v1: V1Client, user: str, shelf: str, name: str
 ) -> None:
-    said = (["body", "name"], "Value error, Collection name cannot be 'honcho'")
-    assert v1.problem("POST", f"{user}/collections", {"name": name}) == said
-    assert v1.problem("PUT", shelf, {"name": name}) == said
+    problem = (["body", "name"], "Value error, Collection name cannot be 'honcho'")
+    assert v1.problem("POST", f"{user}/collections", {"name": name}) == problem
+    assert v1.problem("PUT", shelf, {"name": name}) == problem
 
 
 # Documents
 
 
 def test_documents_are_stored_listed_and_found_by_cosine(v1: V1Client, shelf: str) -> None:
-    made = v1.post(f"{shelf}/documents/list")
-    assert list(made["items"][0]) == [
+    listing = v1.post(f"{shelf}/documents/list")
+    assert list(listing["items"][0]) == [
         "id",
         "content",
         "metadata",
@@ -204,12 +207,12 @@ def test_documents_are_stored_listed_and_found_by_cosine(v1: V1Client, shelf: st
         "app_id",
         "user_id",
     ]
-    assert (made["total"], made["items"][0]["collection_id"]) == (3, uid(shelf))
+    assert (listing["total"], listing["items"][0]["collection_id"]) == (3, uid(shelf))
     assert v1.listed(f"{shelf}/documents", {"filter": {"kind": "cat"}}) == [
-        made["items"][0]["id"],
-        made["items"][2]["id"],
+        listing["items"][0]["id"],
+        listing["items"][2]["id"],
     ]
-    assert v1.get(f"{shelf}/documents/{made['items'][1]['id']}") == made["items"][1]
+    assert v1.get(f"{shelf}/documents/{listing['items'][1]['id']}") == listing["items"][1]
     query = {"query": "lentil soup recipe"}
     assert contents(v1.post(f"{shelf}/documents/query", query | {"top_k": 1})) == [
         "A recipe for lentil soup."
@@ -245,8 +248,8 @@ def test_a_document_with_new_content_gets_a_new_time(v1: V1Client, shelf: str) -
     assert changed["content"] == "Bicycles have two wheels."
     assert changed["created_at"] > document["created_at"]
     assert changed["metadata"] == {"new": 1}
-    found = v1.post(f"{shelf}/documents/query", {"query": "bicycle wheels", "top_k": 1})
-    assert [each["id"] for each in found] == [document["id"]]
+    nearest = v1.post(f"{shelf}/documents/query", {"query": "bicycle wheels", "top_k": 1})
+    assert [each["id"] for each in nearest] == [document["id"]]
     assert (
         "two wheels"
         not in contents(
@@ -360,7 +363,7 @@ def test_deleting_a_workspace_deletes_everything_in_it(v1: V1Client, user: str, 
 
 
 @pytest.fixture
-def known(v1: V1Client, user: str) -> str:
+def reserved(v1: V1Client, user: str) -> str:
     """The user's reserved collection, after a fact was derived."""
     v1.say(v1.session(user), (True, TORTOISE))
     Worker(v1.api.runtime).run_until_idle()
@@ -368,19 +371,21 @@ def known(v1: V1Client, user: str) -> str:
 
 
 def test_facts_are_documents_of_the_reserved_collection(
-    v1: V1Client, user: str, known: str
+    v1: V1Client, user: str, reserved: str
 ) -> None:
     (session,) = v1.listed(f"{user}/sessions")
-    (said,) = v1.listed(f"{user}/sessions/{session}/messages")
-    (fact,) = v1.post(f"{known}/documents/list")["items"]
+    (message,) = v1.listed(f"{user}/sessions/{session}/messages")
+    (fact,) = v1.post(f"{reserved}/documents/list")["items"]
     assert (fact["content"], fact["metadata"], fact["collection_id"]) == (
         TORTOISE,
-        {"message_id": said},
-        uid(known),
+        {"message_id": message},
+        uid(reserved),
     )
-    assert v1.listed(f"{known}/documents", {"filter": {"message_id": said}}) == [fact["id"]]
-    assert v1.get(f"{known}/documents/{fact['id']}") == fact
-    assert v1.post(f"{known}/documents/query", {"query": "What is the tortoise called?"}) == [fact]
+    assert v1.listed(f"{reserved}/documents", {"filter": {"message_id": message}}) == [fact["id"]]
+    assert v1.get(f"{reserved}/documents/{fact['id']}") == fact
+    assert v1.post(f"{reserved}/documents/query", {"query": "What is the tortoise called?"}) == [
+        fact
+    ]
     (conclusion,) = v1.api.ok(v1.api.post("/conclusions/list"))["items"]
     assert (conclusion["id"], conclusion["content"]) == (fact["id"], TORTOISE)
 
@@ -398,59 +403,62 @@ def test_the_reserved_collection_appears_with_the_first_fact(v1: V1Client, user:
 
 
 def test_a_document_for_the_reserved_collection_is_a_conclusion(
-    v1: V1Client, user: str, known: str
+    v1: V1Client, user: str, reserved: str
 ) -> None:
     api = v1.api
     for _ in range(2):
-        made = v1.post(
-            f"{known}/documents", {"content": "alice likes tea", "metadata": {"by": "hand"}}
+        document = v1.post(
+            f"{reserved}/documents", {"content": "alice likes tea", "metadata": {"by": "hand"}}
         )
-    assert made["metadata"] == {"by": "hand"}
-    found = {each["id"]: each for each in api.ok(api.post("/conclusions/list"))["items"]}
-    assert len(found) == 3
-    shown = found[made["id"]]
+    assert document["metadata"] == {"by": "hand"}
+    conclusions = {each["id"]: each for each in api.ok(api.post("/conclusions/list"))["items"]}
+    assert len(conclusions) == 3
+    shown = conclusions[document["id"]]
     assert (shown["content"], shown["observer_id"], shown["observed_id"], shown["session_id"],
     shown["level"]) == (
         "alice likes tea", "alice", "alice", None, "explicit",
     )  # fmt: skip
-    assert v1.listed(f"{known}/documents", {"filter": {"by": "hand"}})[1] == made["id"]
+    assert v1.listed(f"{reserved}/documents", {"filter": {"by": "hand"}})[1] == document["id"]
     changed = v1.put(
-        f"{known}/documents/{made['id']}", {"content": "alice prefers coffee", "metadata": {}}
+        f"{reserved}/documents/{document['id']}",
+        {"content": "alice prefers coffee", "metadata": {}},
     )
-    assert changed["created_at"] > made["created_at"]
-    assert api.ok(api.get(f"/conclusions/{made['id']}"))["content"] == "alice prefers coffee"
+    assert changed["created_at"] > document["created_at"]
+    assert api.ok(api.get(f"/conclusions/{document['id']}"))["content"] == "alice prefers coffee"
     pair = {"observer": "alice", "observed": "alice"}
     best = api.ok(api.post("/conclusions/query", {"query": "coffee", "filters": pair, "top_k": 1}))
-    assert [each["id"] for each in best] == [made["id"]]
+    assert [each["id"] for each in best] == [document["id"]]
 
 
-def test_the_reserved_collection_cannot_be_changed(v1: V1Client, known: str) -> None:
-    (fact,) = v1.listed(f"{known}/documents")
+def test_the_reserved_collection_cannot_be_changed(v1: V1Client, reserved: str) -> None:
+    (fact,) = v1.listed(f"{reserved}/documents")
     assert (
-        v1.problem("DELETE", known)[1]
+        v1.problem("DELETE", reserved)[1]
         == "Invalid collection configuration - 'honcho' is a reserved name"
     )
     assert (
-        v1.problem("DELETE", f"{known}/documents/{fact}")[1]
+        v1.problem("DELETE", f"{reserved}/documents/{fact}")[1]
         == "Cannot delete collection with reserved name 'honcho'"
     )
-    assert v1.problem("PUT", known, {"name": "mine"})[0] == ["body", "name"]
-    assert v1.put(known, {"metadata": {"a": 1}})["metadata"] == {"a": 1}
+    assert v1.problem("PUT", reserved, {"name": "mine"})[0] == ["body", "name"]
+    assert v1.put(reserved, {"metadata": {"a": 1}})["metadata"] == {"a": 1}
 
 
-def test_conclusions_deleted_in_other_generations_are_not_found(v1: V1Client, known: str) -> None:
-    (fact,) = v1.listed(f"{known}/documents")
+def test_conclusions_deleted_in_other_generations_are_not_found(
+    v1: V1Client, reserved: str
+) -> None:
+    (fact,) = v1.listed(f"{reserved}/documents")
     v1.api.ok(v1.api.delete(f"/conclusions/{fact}"), 204)
-    assert v1.refused(404, "GET", f"{known}/documents/{fact}")
-    assert v1.post(f"{known}/documents/list")["total"] == 0
-    assert v1.post(f"{known}/documents/query", {"query": "tortoise"}) == []
+    assert v1.refused(404, "GET", f"{reserved}/documents/{fact}")
+    assert v1.post(f"{reserved}/documents/list")["total"] == 0
+    assert v1.post(f"{reserved}/documents/query", {"query": "tortoise"}) == []
 
 
-def test_conclusions_of_other_observers_are_not_shown(v1: V1Client, known: str) -> None:
+def test_conclusions_of_other_observers_are_not_shown(v1: V1Client, reserved: str) -> None:
     v1.api.peer("bob")
     v1.api.conclude("bob", "alice", "alice is tall")
     v1.api.conclude("alice", "bob", "bob is small")
-    assert contents(v1.post(f"{known}/documents/list")["items"]) == [TORTOISE]
+    assert contents(v1.post(f"{reserved}/documents/list")["items"]) == [TORTOISE]
 
 
 # Chat
@@ -460,7 +468,7 @@ def test_conclusions_of_other_observers_are_not_shown(v1: V1Client, known: str) 
     "queries", ["What is the tortoise called?", ["Hello.", "What is the tortoise called?"]]
 )
 def test_chat_answers_from_conclusions(
-    v1: V1Client, user: str, known: str, queries: object
+    v1: V1Client, user: str, reserved: str, queries: object
 ) -> None:
     session = v1.session(user)
     whole = v1.post(f"{session}/chat", {"queries": queries})
@@ -475,7 +483,7 @@ def test_chat_answers_from_conclusions(
 
 
 def test_chat_stores_a_metamessage_with_the_newest_message_of_the_user(
-    v1: V1Client, user: str, known: str
+    v1: V1Client, user: str, reserved: str
 ) -> None:
     session = v1.session(user)
     notes = {"metamessage_type": "honcho_user_representation"}
@@ -487,10 +495,10 @@ def test_chat_stores_a_metamessage_with_the_newest_message_of_the_user(
     for _ in range(2):
         v1.post(f"{session}/chat", {"queries": "What is the tortoise called?"})
     (note,) = v1.post(f"{user}/metamessages/list", notes)["items"]
-    said = v1.post(f"{session}/messages/list")["items"][0]
+    message = v1.post(f"{session}/messages/list")["items"][0]
     assert (note["session_id"], note["message_id"], note["label"]) == (
         uid(session),
-        said["id"],
+        message["id"],
         "honcho_user_representation",
     )
     assert "Balthazar" in note["content"]
@@ -505,11 +513,11 @@ def test_chat_uses_the_name_of_the_user(v1: V1Client) -> None:
     user = v1.user(app, "Bob Smith")
     session = v1.session(user)
     assert "Bob Smith" in v1.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
-    (told,) = v1.post(f"{app}/users/list")["items"]
+    (user_row,) = v1.post(f"{app}/users/list")["items"]
     v1.put(user, {"name": "Robert Smith"})
     answer = v1.post(f"{session}/chat", {"queries": "Where does he live?"})["content"]
     assert "Robert Smith" in answer
-    assert told["id"] not in answer
+    assert user_row["id"] not in answer
 
 
 def test_chat_about_an_unknown_user_states_that_nothing_is_known(v1: V1Client, user: str) -> None:
@@ -530,7 +538,7 @@ def test_chat_about_an_unknown_user_states_that_nothing_is_known(v1: V1Client, u
 
 
 @pytest.mark.parametrize(
-    ("queries", "said"),
+    ("queries", "prefix"),
     [
         ("x" * 10_001, "Value error, Query too long"),
         (["x" * 10_001], "Value error, One or more queries too long"),
@@ -541,7 +549,9 @@ def test_chat_about_an_unknown_user_states_that_nothing_is_known(v1: V1Client, u
         (None, "Field may not be null"),
     ],
 )
-def test_invalid_questions_are_refused(v1: V1Client, user: str, queries: object, said: str) -> None:
+def test_invalid_questions_are_refused(
+    v1: V1Client, user: str, queries: object, prefix: str
+) -> None:
     loc, message = v1.problem("POST", f"{v1.session(user)}/chat", {"queries": queries})
     assert loc == ["body", "queries"]
-    assert message.startswith(said)
+    assert message.startswith(prefix)

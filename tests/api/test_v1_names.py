@@ -16,15 +16,15 @@ def v1(api: Api) -> V1Client:
 
 def test_an_app_is_created_found_renamed_and_listed(v1: V1Client) -> None:
     name = f"{v1.api.workspace} of / Ünï"
-    made = v1.post("/apps", {"name": name, "metadata": {"a": 1}, "unknown": True})
-    assert list(made) == ["id", "name", "metadata", "created_at"]
-    assert (made["name"], made["metadata"], len(made["id"])) == (name, {"a": 1}, 21)
-    assert v1.get("/apps", app_id=made["id"]) == made
-    changed = v1.put(f"/apps/{made['id']}", {"name": f"{name}!"})
-    assert changed == made | {"name": f"{name}!"}
-    assert v1.put(f"/apps/{made['id']}", {}) == changed
-    assert v1.put(f"/apps/{made['id']}", {"metadata": {}, "name": None})["metadata"] == {}
-    assert made["id"] in v1.listed("/apps", size=100, reverse=True)
+    app_row = v1.post("/apps", {"name": name, "metadata": {"a": 1}, "unknown": True})
+    assert list(app_row) == ["id", "name", "metadata", "created_at"]
+    assert (app_row["name"], app_row["metadata"], len(app_row["id"])) == (name, {"a": 1}, 21)
+    assert v1.get("/apps", app_id=app_row["id"]) == app_row
+    changed = v1.put(f"/apps/{app_row['id']}", {"name": f"{name}!"})
+    assert changed == app_row | {"name": f"{name}!"}
+    assert v1.put(f"/apps/{app_row['id']}", {}) == changed
+    assert v1.put(f"/apps/{app_row['id']}", {"metadata": {}, "name": None})["metadata"] == {}
+    assert app_row["id"] in v1.listed("/apps", size=100, reverse=True)
 
 
 def test_a_taken_name_is_a_conflict_without_retry(v1: V1Client) -> None:
@@ -96,12 +96,12 @@ def test_limits_of_names(v1: V1Client) -> None:
 
 def test_get_or_create_finds_the_created_row(v1: V1Client) -> None:
     name = f"{v1.api.workspace} one"
-    made = v1.get(f"/apps/get_or_create/{name}")
-    assert (made["name"], made["metadata"]) == (name, {})
-    assert v1.get(f"/apps/get_or_create/{name}") == made == v1.get(f"/apps/name/{name}")
-    user = v1.get(f"/apps/{made['id']}/users/get_or_create/Ann B")
-    assert v1.get(f"/apps/{made['id']}/users/get_or_create/Ann B") == user
-    assert v1.listed(f"/apps/{made['id']}/users") == [user["id"]]
+    app_row = v1.get(f"/apps/get_or_create/{name}")
+    assert (app_row["name"], app_row["metadata"]) == (name, {})
+    assert v1.get(f"/apps/get_or_create/{name}") == app_row == v1.get(f"/apps/name/{name}")
+    user = v1.get(f"/apps/{app_row['id']}/users/get_or_create/Ann B")
+    assert v1.get(f"/apps/{app_row['id']}/users/get_or_create/Ann B") == user
+    assert v1.listed(f"/apps/{app_row['id']}/users") == [user["id"]]
 
 
 def test_get_or_create_finds_existing_names_above_the_limit(v1: V1Client) -> None:
@@ -134,22 +134,22 @@ def test_a_valid_name_becomes_the_id_in_later_generations(v1: V1Client) -> None:
 
 
 def test_a_name_that_is_no_valid_id_is_replaced_by_the_uid(v1: V1Client) -> None:
-    made = v1.post("/apps", {"name": f"{v1.api.workspace} free text"})
-    api = Api(v1.api.app, v1.api.runtime, made["id"])
-    user = v1.user(f"/apps/{made['id']}", "Ann B.")
+    app_row = v1.post("/apps", {"name": f"{v1.api.workspace} free text"})
+    api = Api(v1.api.app, v1.api.runtime, app_row["id"])
+    user = v1.user(f"/apps/{app_row['id']}", "Ann B.")
     assert api.ids("/peers/list") == [uid(user)]
 
 
 def test_rows_of_the_third_generation_are_found_by_name(v1: V1Client) -> None:
     api = v1.api
-    made = api.create()
+    workspace = api.create()
     assert v1.refused(409, "POST", "/apps", {"name": api.workspace})
-    found = v1.get(f"/apps/get_or_create/{api.workspace}")
-    assert found["id"] == made["uid"]
+    app_row = v1.get(f"/apps/get_or_create/{api.workspace}")
+    assert app_row["id"] == workspace["uid"]
     api.peer("carol")
-    user = v1.get(f"/apps/{found['id']}/users/get_or_create/carol")
-    assert v1.listed(f"/apps/{found['id']}/users") == [user["id"]]
-    assert v1.refused(409, "POST", f"/apps/{found['id']}/users", {"name": "carol"})
+    user = v1.get(f"/apps/{app_row['id']}/users/get_or_create/carol")
+    assert v1.listed(f"/apps/{app_row['id']}/users") == [user["id"]]
+    assert v1.refused(409, "POST", f"/apps/{app_row['id']}/users", {"name": "carol"})
 
 
 def test_former_names_can_be_used_again(v1: V1Client) -> None:
@@ -168,10 +168,10 @@ def test_a_renamed_user_appears_under_its_new_name(v1: V1Client) -> None:
     app = v1.app()
     user = v1.user(app, "Ann B.")
     v1.say(v1.session(user), (True, "The key lies under the mat."), (False, "Good to know."))
-    found = Api(v1.api.app, v1.api.runtime, v1.api.workspace)
+    newest = Api(v1.api.app, v1.api.runtime, v1.api.workspace)
     assert [
         each["peer_id"]
-        for each in found.ok(found.post("/search", {"query": "What did Ann say?", "limit": 1}))
+        for each in newest.ok(newest.post("/search", {"query": "What did Ann say?", "limit": 1}))
     ] == [uid(user)]
 
 
@@ -211,7 +211,7 @@ def test_listings_are_paged(v1: V1Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filter_", "found"),
+    ("filter_", "names"),
     [
         (None, "abcd"),
         ({}, "abcd"),
@@ -229,7 +229,7 @@ def test_listings_are_paged(v1: V1Client) -> None:
         ({"n": None}, ""),
     ],
 )
-def test_a_filter_means_containment_only(v1: V1Client, filter_: object, found: str) -> None:
+def test_a_filter_means_containment_only(v1: V1Client, filter_: object, names: str) -> None:
     app = v1.app()
     metadata = {
         "a": {"n": 1, "tags": ["x", "y"]},
@@ -237,10 +237,10 @@ def test_a_filter_means_containment_only(v1: V1Client, filter_: object, found: s
         "c": {"z": {"gte": 1, "more": 2}},
         "d": {"AND": [{"n": 1}], "NOT": None, "*": "*"},
     }
-    for name, given in metadata.items():
-        v1.post(f"{app}/users", {"name": name, "metadata": given})
+    for name, metadata_of_user in metadata.items():
+        v1.post(f"{app}/users", {"name": name, "metadata": metadata_of_user})
     page = v1.post(f"{app}/users/list", {"filter": filter_})
-    assert ("".join(item["name"] for item in page["items"]), page["total"]) == (found, len(found))
+    assert ("".join(item["name"] for item in page["items"]), page["total"]) == (names, len(names))
 
 
 def test_a_filter_has_to_be_an_object(v1: V1Client) -> None:

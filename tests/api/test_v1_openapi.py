@@ -46,11 +46,15 @@ def test_all_published_operations_are_served() -> None:
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
-    found = list(compare("v1", name))
+    differences_found = list(compare("v1", name))
     assert [
-        path for kind, path in found if kind == "missing" and not re.fullmatch(DIFFERENT, path)
+        path
+        for kind, path in differences_found
+        if kind == "missing" and not re.fullmatch(DIFFERENT, path)
     ] == []
-    assert [path for kind, path in found if kind == "added" and not _is_listed(path)] == []
+    assert [
+        path for kind, path in differences_found if kind == "added" and not _is_listed(path)
+    ] == []
 
 
 def test_every_listed_addition_is_there() -> None:
@@ -68,11 +72,15 @@ def test_document_is_openapi_31_with_the_version_of_the_api() -> None:
 
 
 def test_the_document_makes_the_key_of_one_operation_optional() -> None:
-    asked = {name: found["keys"] for name, found in ours("v1").items()}
+    keys_by_operation = {name: operation["keys"] for name, operation in ours("v1").items()}
     assert [
-        name.rpartition("/")[2] for name, keys in asked.items() if keys != [["HTTPBearer"]]
+        name.rpartition("/")[2]
+        for name, keys in keys_by_operation.items()
+        if keys != [["HTTPBearer"]]
     ] == ["{message_id}"]
-    assert asked.pop(next(name for name, keys in asked.items() if keys != [["HTTPBearer"]])) == [
+    assert keys_by_operation.pop(
+        next(name for name, keys in keys_by_operation.items() if keys != [["HTTPBearer"]])
+    ) == [
         [],
         ["HTTPBearer"],
     ]

@@ -30,15 +30,26 @@ def contents(v1: V1Client, session: str, **query: object) -> list[str]:
 
 
 def test_a_session_is_created_found_updated_and_listed(v1: V1Client, user: str) -> None:
-    made = v1.post(f"{user}/sessions", {"metadata": {"a": 1}})
-    assert list(made) == ["id", "is_active", "user_id", "app_id", "metadata", "created_at"]
-    assert (made["is_active"], made["user_id"], made["metadata"]) == (True, uid(user), {"a": 1})
-    assert v1.get(f"{user}/sessions", session_id=made["id"]) == made
-    session = f"{user}/sessions/{made['id']}"
-    assert v1.put(session, {"metadata": {}}) == made | {"metadata": {}}
+    created_session = v1.post(f"{user}/sessions", {"metadata": {"a": 1}})
+    assert list(created_session) == [
+        "id",
+        "is_active",
+        "user_id",
+        "app_id",
+        "metadata",
+        "created_at",
+    ]
+    assert (
+        created_session["is_active"],
+        created_session["user_id"],
+        created_session["metadata"],
+    ) == (True, uid(user), {"a": 1})
+    assert v1.get(f"{user}/sessions", session_id=created_session["id"]) == created_session
+    session = f"{user}/sessions/{created_session['id']}"
+    assert v1.put(session, {"metadata": {}}) == created_session | {"metadata": {}}
     other = v1.post(f"{user}/sessions", {})
-    assert v1.listed(f"{user}/sessions") == [made["id"], other["id"]]
-    assert v1.listed(f"{user}/sessions", reverse=True) == [other["id"], made["id"]]
+    assert v1.listed(f"{user}/sessions") == [created_session["id"], other["id"]]
+    assert v1.listed(f"{user}/sessions", reverse=True) == [other["id"], created_session["id"]]
     assert v1.listed(f"{user}/sessions", {"filter": {"a": 1}}) == []
 
 
@@ -78,10 +89,10 @@ def test_unknown_sessions_are_404(v1: V1Client, user: str) -> None:
 
 def test_messages_are_stored_in_order(v1: V1Client, user: str) -> None:
     session = v1.session(user)
-    made = v1.post(
+    first = v1.post(
         f"{session}/messages", {"content": "", "is_user": "yes", "metadata": {"k": [1, 2]}}
     )
-    assert list(made) == [
+    assert list(first) == [
         "id",
         "content",
         "is_user",
@@ -91,7 +102,12 @@ def test_messages_are_stored_in_order(v1: V1Client, user: str) -> None:
         "app_id",
         "user_id",
     ]
-    assert (made["content"], made["is_user"], made["session_id"], made["user_id"]) == (
+    assert (
+        first["content"],
+        first["is_user"],
+        first["session_id"],
+        first["user_id"],
+    ) == (
         "",
         True,
         uid(session),
@@ -102,12 +118,12 @@ def test_messages_are_stored_in_order(v1: V1Client, user: str) -> None:
     assert [message["is_user"] for message in batch] == [False, True, False]
     assert contents(v1, session) == ["", "hi", "I like tea", "noted"]
     assert contents(v1, session, reverse=True, size=2, page=2) == ["hi", ""]
-    assert v1.post(f"{session}/messages/list", {"filter": {"k": [2]}})["items"] == [made]
-    message_path = f"{session}/messages/{made['id']}"
-    assert v1.get(message_path) == made
+    assert v1.post(f"{session}/messages/list", {"filter": {"k": [2]}})["items"] == [first]
+    message_path = f"{session}/messages/{first['id']}"
+    assert v1.get(message_path) == first
     assert (
         v1.put(message_path, {"metadata": {"new": True}})
-        == made | {"metadata": {"new": True}}
+        == first | {"metadata": {"new": True}}
         == v1.get(message_path)
     )
     assert v1.post(f"{session}/messages/batch", {"messages": []}) == []
@@ -179,8 +195,10 @@ def test_an_archived_session_is_visible_in_this_generation_only(v1: V1Client, us
     before = api.ok(api.get("/queue/status"))["total_work_units"]
     assert api.post("/schedule_dream", dream).status_code == 204
     assert api.ok(api.get("/queue/status"))["total_work_units"] == before
-    found = {message["session_id"] for message in api.ok(api.post("/search", {"query": "parrot"}))}
-    assert found == set(api.ids("/sessions/list"))
+    session_ids = {
+        message["session_id"] for message in api.ok(api.post("/search", {"query": "parrot"}))
+    }
+    assert session_ids == set(api.ids("/sessions/list"))
 
 
 def test_archived_sessions_do_not_prevent_the_deletion_of_a_workspace(
@@ -199,8 +217,8 @@ def test_archived_sessions_do_not_prevent_the_deletion_of_a_workspace(
 
 def test_a_clone_has_the_messages_up_to_one(v1: V1Client, user: str) -> None:
     session = v1.session(user, metadata={"a": 1})
-    said = v1.say(session, (True, "one"), (False, "two"), (True, "three"))
-    clone = v1.get(f"{session}/clone", message_id=said[1]["id"])
+    messages = v1.say(session, (True, "one"), (False, "two"), (True, "three"))
+    clone = v1.get(f"{session}/clone", message_id=messages[1]["id"])
     assert clone["id"] != uid(session)
     assert (clone["metadata"], clone["user_id"], clone["is_active"]) == ({"a": 1}, uid(user), True)
     copies = v1.post(f"{user}/sessions/{clone['id']}/messages/list")["items"]
@@ -209,7 +227,7 @@ def test_a_clone_has_the_messages_up_to_one(v1: V1Client, user: str) -> None:
         ("two", False),
     ]
     assert {copy["created_at"] for copy in copies} == {clone["created_at"]}
-    assert not {copy["id"] for copy in copies} & {message["id"] for message in said}
+    assert not {copy["id"] for copy in copies} & {message["id"] for message in messages}
     assert v1.refused(404, "GET", f"{session}/clone", message_id="unknown") == "Session not found"
 
 
@@ -221,12 +239,16 @@ def test_an_empty_session_can_be_cloned(v1: V1Client, user: str) -> None:
 
 def test_a_deep_copy_has_metamessages_too(v1: V1Client, user: str) -> None:
     session = v1.session(user)
-    said = v1.say(session, (True, "one"), (False, "two"), (True, "three"))
+    messages = v1.say(session, (True, "one"), (False, "two"), (True, "three"))
     about = {"session_id": uid(session), "content": ""}
-    for label, message in (("session", None), ("first", said[0]["id"]), ("last", said[2]["id"])):
+    for label, message in (
+        ("session", None),
+        ("first", messages[0]["id"]),
+        ("last", messages[2]["id"]),
+    ):
         v1.post(f"{user}/metamessages", {"label": label, "message_id": message, **about})
     v1.post(f"{user}/metamessages", {"label": "user", "content": ""})
-    clone = v1.get(f"{session}/clone", deep_copy=True, message_id=said[1]["id"])
+    clone = v1.get(f"{session}/clone", deep_copy=True, message_id=messages[1]["id"])
     notes = v1.post(f"{user}/metamessages/list", {"session_id": clone["id"]})["items"]
     copies = v1.post(f"{user}/sessions/{clone['id']}/messages/list")["items"]
     assert [(note["label"], note["message_id"]) for note in notes] == [
@@ -243,18 +265,18 @@ def test_a_deep_copy_has_metamessages_too(v1: V1Client, user: str) -> None:
 
 def test_messages_of_this_generation_are_read_by_the_others(v1: V1Client, user: str) -> None:
     api, session = v1.api, v1.session(user, metadata={"a": 1})
-    said = v1.say(session, (True, "I live in Ulm."), (False, "A nice town."))
+    message_rows = v1.say(session, (True, "I live in Ulm."), (False, "A nice town."))
     (shown,) = api.ok(api.post("/sessions/list"))["items"]
     assert (shown["id"], shown["uid"], shown["metadata"]) == (uid(session), uid(session), {"a": 1})
     messages = api.ok(api.post(f"/sessions/{uid(session)}/messages/list"))["items"]
-    assert [message["id"] for message in messages] == [message["id"] for message in said]
+    assert [message["id"] for message in messages] == [message["id"] for message in message_rows]
     (assistant,) = set(api.ids("/peers/list")) - {"alice"}
     assert [message["peer_id"] for message in messages] == ["alice", assistant]
     config = {
         peer: api.ok(api.get(f"/sessions/{uid(session)}/peers/{peer}/config"))
         for peer in ("alice", assistant)
     }
-    assert {peer: given["observe_me"] for peer, given in config.items()} == {
+    assert {peer: membership["observe_me"] for peer, membership in config.items()} == {
         "alice": True,
         assistant: False,
     }
@@ -263,18 +285,18 @@ def test_messages_of_this_generation_are_read_by_the_others(v1: V1Client, user: 
 def test_messages_of_other_generations_are_read_here(v1: V1Client, user: str) -> None:
     api = v1.api
     uids = {peer["id"]: peer["uid"] for peer in api.ok(api.post("/peers/list"))["items"]}
-    made = api.session("room", peers={"alice": {}, "bob": {}})
+    room_row = api.session("room", peers={"alice": {}, "bob": {}})
     api.say("room", ("alice", "hello"), ("bob", "good morning"))
     app = user.rpartition("/users/")[0]
     uids = {item["name"]: item["id"] for item in v1.post(f"{app}/users/list")["items"]}
     for name, mine in (("alice", [True, False]), ("bob", [False, True])):
         path = f"{app}/users/{uids[name]}"
         (session,) = v1.post(f"{path}/sessions/list")["items"]
-        assert (session["id"], session["user_id"]) == (made["uid"], uids[name])
-        messages = v1.post(f"{path}/sessions/{made['uid']}/messages/list")["items"]
+        assert (session["id"], session["user_id"]) == (room_row["uid"], uids[name])
+        messages = v1.post(f"{path}/sessions/{room_row['uid']}/messages/list")["items"]
         assert [message["is_user"] for message in messages] == mine
         assert {message["user_id"] for message in messages} == {uids[name]}
-    session = f"{user}/sessions/{made['uid']}"
+    session = f"{user}/sessions/{room_row['uid']}"
     v1.say(session, (False, "I am somebody else."), (True, "And I am Alice."))
     assert len(api.ids("/sessions/room/messages/list")) == 4
     assert len(api.ids("/peers/list")) == 3, "the assistant joined"
@@ -357,10 +379,10 @@ def test_only_messages_of_the_user_are_derived_from(v1: V1Client, user: str) -> 
         (False, "I work as a nurse in Bergen."),
     )
     Worker(api.runtime).run_until_idle()
-    held = api.ok(api.post("/conclusions/list"))["items"]
-    assert [(each["observer_id"], each["observed_id"], each["content"]) for each in held] == [
-        ("alice", "alice", "I adopted a tortoise named Balthazar.")
-    ]
+    conclusions = api.ok(api.post("/conclusions/list"))["items"]
+    assert [
+        (each["observer_id"], each["observed_id"], each["content"]) for each in conclusions
+    ] == [("alice", "alice", "I adopted a tortoise named Balthazar.")]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +409,7 @@ def test_the_deriving_switch_is_ignored_in_sessions_of_other_generations(
 
 def test_summaries_are_metamessages(v1: V1Client, user: str) -> None:
     api, session = v1.api, v1.session(user)
-    said = v1.say(
+    messages = v1.say(
         session,
         *[
             (bool(number % 2), f"Fact number {number}: the tower is {number} metres high.")
@@ -396,7 +418,7 @@ def test_summaries_are_metamessages(v1: V1Client, user: str) -> None:
     )
     Worker(api.runtime).run_until_idle()
     (note,) = v1.post(f"{user}/metamessages/list", {"label": "honcho_chat_summary_short"})["items"]
-    assert (note["session_id"], note["message_id"]) == (uid(session), said[-1]["id"])
+    assert (note["session_id"], note["message_id"]) == (uid(session), messages[-1]["id"])
     assert note["metadata"] == {"message_count": 20, "summary_type": "SHORT"}
     summary = api.ok(api.get(f"/sessions/{uid(session)}/summaries"))["short_summary"]
     assert note["content"] == summary["content"]

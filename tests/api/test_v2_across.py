@@ -49,8 +49,8 @@ def test_workspaces_are_shared(pair: Pair) -> None:
         "",
         {"metadata": {"a": 1}, "configuration": {"summary": {"enabled": False}, "own": 1}},
     )
-    found = pair.read("PUT", "", {})
-    assert (found["metadata"], found["configuration"]) == (
+    workspace = pair.read("PUT", "", {})
+    assert (workspace["metadata"], workspace["configuration"]) == (
         {"a": 1},
         {"summary": {"enabled": False}, "own": 1},
     )
@@ -73,10 +73,10 @@ def test_session_configuration_is_translated(pair: Pair) -> None:
 
 
 def test_peers_and_cards_are_shared(pair: Pair) -> None:
-    made = pair.written(
+    peer = pair.written(
         "POST", "/peers", {"id": "a", "metadata": {"x": 1}, "configuration": {"observe_me": False}}
     )
-    assert pair.read("POST", "/peers", {"id": "a"}) == made
+    assert pair.read("POST", "/peers", {"id": "a"}) == peer
     assert pair.reader.ids("/peers/list") == ["a"]
     pair.written("PUT", "/peers/a/card", {"peer_card": ["Name: Ann"]})
     assert pair.read("GET", "/peers/a/card") == {"peer_card": ["Name: Ann"]}
@@ -88,8 +88,8 @@ def test_sessions_and_members_are_shared(pair: Pair) -> None:
         "/sessions",
         {"id": "s", "metadata": {"x": 1}, "peers": {"a": {"observe_others": True}, "b": {}}},
     )
-    found = pair.read("POST", "/sessions", {"id": "s"})
-    assert (found["metadata"], found["is_active"]) == ({"x": 1}, True)
+    session = pair.read("POST", "/sessions", {"id": "s"})
+    assert (session["metadata"], session["is_active"]) == ({"x": 1}, True)
     assert {item["id"] for item in pair.read("GET", "/sessions/s/peers")["items"]} == {"a", "b"}
     assert pair.read("GET", "/sessions/s/peers/a/config") == {
         "observe_me": None,
@@ -104,17 +104,19 @@ def test_sessions_and_members_are_shared(pair: Pair) -> None:
 
 
 def test_messages_search_and_context_are_shared(pair: Pair) -> None:
-    made = pair.written(
+    messages = pair.written(
         "POST",
         "/sessions/s/messages",
         {"messages": [{"peer_id": "a", "content": "The tortoise is called Balthazar."}]},
     )
-    assert pair.read("POST", "/sessions/s/messages/list")["items"] == made
-    assert pair.read("GET", f"/sessions/s/messages/{made[0]['id']}") == made[0]
-    assert pair.read("POST", "/search", {"query": "Balthazar"}) == made
-    assert pair.read("GET", "/sessions/s/context")["messages"] == made
-    changed = pair.written("PUT", f"/sessions/s/messages/{made[0]['id']}", {"metadata": {"x": 1}})
-    assert pair.read("GET", f"/sessions/s/messages/{made[0]['id']}") == changed
+    assert pair.read("POST", "/sessions/s/messages/list")["items"] == messages
+    assert pair.read("GET", f"/sessions/s/messages/{messages[0]['id']}") == messages[0]
+    assert pair.read("POST", "/search", {"query": "Balthazar"}) == messages
+    assert pair.read("GET", "/sessions/s/context")["messages"] == messages
+    changed = pair.written(
+        "PUT", f"/sessions/s/messages/{messages[0]['id']}", {"metadata": {"x": 1}}
+    )
+    assert pair.read("GET", f"/sessions/s/messages/{messages[0]['id']}") == changed
     status = pair.read("GET", "/queue/status")
     assert (status["total_work_units"], status["pending_work_units"]) == (1, 1)
     assert (
@@ -131,25 +133,27 @@ def test_conclusions_are_shared(pair: Pair) -> None:
         {"content": text, "observer_id": "a", "observed_id": "a", "session_id": "s"}
         for text in ("a sings", "a dances")
     ]
-    made = pair.written("POST", f"/{here}", {here: facts})
+    conclusions = pair.written("POST", f"/{here}", {here: facts})
     keys = ("id", "content", "observer_id", "observed_id", "session_id", "created_at")
     listed = pair.read("POST", f"/{there}/list", {})["items"]
     assert [[item[key] for key in keys] for item in listed] == [
-        [item[key] for key in keys] for item in made[::-1]
+        [item[key] for key in keys] for item in conclusions[::-1]
     ]
-    asked = {"query": "dances", "top_k": 1, "filters": {"observer": "a", "observed": "a"}}
-    assert [item["id"] for item in pair.read("POST", f"/{there}/query", asked)] == [made[1]["id"]]
-    known = str(pair.read("POST", "/peers/a/representation", {})["representation"])
-    assert "a sings" in known
-    assert "a dances" in known
-    pair.written("DELETE", f"/{here}/{made[0]['id']}")
-    assert pair.reader.ids(f"/{there}/list") == [made[1]["id"]]
+    query = {"query": "dances", "top_k": 1, "filters": {"observer": "a", "observed": "a"}}
+    assert [item["id"] for item in pair.read("POST", f"/{there}/query", query)] == [
+        conclusions[1]["id"]
+    ]
+    markdown = str(pair.read("POST", "/peers/a/representation", {})["representation"])
+    assert "a sings" in markdown
+    assert "a dances" in markdown
+    pair.written("DELETE", f"/{here}/{conclusions[0]['id']}")
+    assert pair.reader.ids(f"/{there}/list") == [conclusions[1]["id"]]
 
 
 def test_webhooks_are_shared(pair: Pair) -> None:
     pair.written("POST", "/peers", {"id": "a"})
-    made = pair.written("POST", "/webhooks", {"url": "https://93.184.215.14/hook"})
-    assert [item["id"] for item in pair.read("GET", "/webhooks")["items"]] == [made["id"]]
-    assert pair.read("POST", "/webhooks", {"url": made["url"]})["id"] == made["id"]
-    pair.written("DELETE", f"/webhooks/{made['id']}")
+    endpoint = pair.written("POST", "/webhooks", {"url": "https://93.184.215.14/hook"})
+    assert [item["id"] for item in pair.read("GET", "/webhooks")["items"]] == [endpoint["id"]]
+    assert pair.read("POST", "/webhooks", {"url": endpoint["url"]})["id"] == endpoint["id"]
+    pair.written("DELETE", f"/webhooks/{endpoint['id']}")
     assert pair.read("GET", "/webhooks")["items"] == []

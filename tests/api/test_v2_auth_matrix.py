@@ -136,13 +136,13 @@ def rules(prefix: str) -> frozenset[str]:
 
 
 def test_the_table_has_every_route() -> None:
-    missing, gone = rules("/v2/") - TABLE.keys(), TABLE.keys() - rules("/v2/")
+    missing, extra = rules("/v2/") - TABLE.keys(), TABLE.keys() - rules("/v2/")
     assert not missing, (
         f"add a row to TABLE in {__file__} for each of {sorted(missing)}: its path, and "
         "the KEYS that may use it"
     )
-    assert not gone, (
-        f"take these rows out of TABLE in {__file__}, no route has them: {sorted(gone)}"
+    assert not extra, (
+        f"take these rows out of TABLE in {__file__}, no route has them: {sorted(extra)}"
     )
 
 
@@ -190,7 +190,7 @@ def ask(
     earliest: bool = False,
 ) -> tuple[int, str]:
     row = TABLE[name]
-    path = re.sub(r"\{(\w+)\}", lambda found: str(getattr(ids, found[1])), row.rule)
+    path = re.sub(r"\{(\w+)\}", lambda match: str(getattr(ids, match[1])), row.rule)
     if earliest:
         path = path.replace("/v2/", "/v1/")
     options: dict[str, Any] = {"query_string": row.query}
@@ -273,9 +273,9 @@ class TestKeys:
         self, fresh: tuple[AuthClient, PopulatedIds]
     ) -> None:
         auth_client, _ = fresh
-        made = auth_client.do("POST", "/v2/keys")
-        assert made["admin"] is True
-        assert auth_client.call("POST", "/v2/workspaces/list", made["key"]).status_code == 200
+        key = auth_client.do("POST", "/v2/keys")
+        assert key["admin"] is True
+        assert auth_client.call("POST", "/v2/workspaces/list", key["key"]).status_code == 200
 
     def test_keys_work_until_they_expire(self, fresh: tuple[AuthClient, PopulatedIds]) -> None:
         auth_client, _ = fresh
@@ -323,5 +323,5 @@ class TestKeys:
     ) -> None:
         auth_client, _ = fresh
         token = auth_client.mint("acme").token
-        found = auth_client.call("GET", "/v2/peers/alice/card?workspace_id=other", token)
-        assert found.get_json() == {"peer_card": ["Lives in Ulm"]}
+        card = auth_client.call("GET", "/v2/peers/alice/card?workspace_id=other", token)
+        assert card.get_json() == {"peer_card": ["Lives in Ulm"]}

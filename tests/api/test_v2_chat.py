@@ -91,7 +91,7 @@ class TestChat:
 class TestWork:
     @pytest.mark.parametrize("path", ["/deriver/status", "/queue/status"])
     def test_status_counts_work_units(self, v2: V2Client, path: str) -> None:
-        made = v2.session("s", peers={"b": {"observe_others": True}})
+        session = v2.session("s", peers={"b": {"observe_others": True}})
         v2.say("s", ("a", "I live in Ulm."))
         status = v2.ok(v2.get(path))
         assert list(status) == [
@@ -102,7 +102,9 @@ class TestWork:
             "sessions",
         ]
         assert (status["total_work_units"], status["pending_work_units"]) == (1, 1)
-        assert status["sessions"][made["uid"]]["session_id"] == made["uid"], "by the internal id"
+        assert status["sessions"][session["uid"]]["session_id"] == session["uid"], (
+            "by the internal id"
+        )
         assert v2.ok(v2.get(path, query_string={"session_id": "s"}))["sessions"] is None
         for query, total in (
             ({"observer_id": "b"}, 1),
@@ -149,15 +151,15 @@ class TestWebhooks:
 
     def test_are_registered_listed_and_deleted(self, v2: V2Client) -> None:
         v2.create()
-        made = v2.ok(v2.post("/webhooks", {"url": self.URL}))
-        assert (made["url"], made["workspace_id"]) == (self.URL, v2.workspace)
-        assert v2.ok(v2.post("/webhooks", {"url": self.URL}))["id"] == made["id"]
-        assert [item["id"] for item in v2.ok(v2.get("/webhooks"))["items"]] == [made["id"]]
+        endpoint = v2.ok(v2.post("/webhooks", {"url": self.URL}))
+        assert (endpoint["url"], endpoint["workspace_id"]) == (self.URL, v2.workspace)
+        assert v2.ok(v2.post("/webhooks", {"url": self.URL}))["id"] == endpoint["id"]
+        assert [item["id"] for item in v2.ok(v2.get("/webhooks"))["items"]] == [endpoint["id"]]
         answer = v2.get("/webhooks/test")
         assert (answer.status_code, answer.get_json()) == (200, None)
-        answer = v2.delete(f"/webhooks/{made['id']}")
+        answer = v2.delete(f"/webhooks/{endpoint['id']}")
         assert (answer.status_code, answer.data) == (200, b"null")
-        v2.missing(v2.delete(f"/webhooks/{made['id']}"), made["id"], v2.workspace)
+        v2.missing(v2.delete(f"/webhooks/{endpoint['id']}"), endpoint["id"], v2.workspace)
 
     def test_invalid_urls_are_refused(self, v2: V2Client) -> None:
         v2.missing(v2.post("/webhooks", {"url": self.URL}), v2.workspace)

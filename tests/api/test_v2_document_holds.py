@@ -32,10 +32,10 @@ def documented_api() -> Iterator[DocumentedApi]:
 def test_answers_are_as_described(documented_api: DocumentedApi, path: str, method: str) -> None:
     @FEW
     @given(data=st.data())
-    def asked(data: st.DataObject) -> None:
+    def check_answers(data: st.DataObject) -> None:
         ask(documented_api, path, method, data, GenerationMode.POSITIVE)
 
-    asked()
+    check_answers()
 
 
 @pytest.mark.heavy
@@ -47,7 +47,7 @@ def test_answers_are_as_described_to_many_requests(
 ) -> None:
     @MANY
     @given(data=st.data())
-    def asked(data: st.DataObject) -> None:
+    def check_answers(data: st.DataObject) -> None:
         ask(documented_api, path, method, data, mode)
 
-    asked()
+    check_answers()

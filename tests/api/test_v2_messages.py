@@ -29,11 +29,11 @@ NAIVE = "2024-05-06T07:08:09.123456"
 class TestMessages:
     @pytest.mark.parametrize("path", ["/sessions/s/messages/", "/sessions/s/messages"])
     def test_are_stored_under_either_path(self, v2: V2Client, path: str) -> None:
-        given = [
+        drafts = [
             {"peer_id": "a", "content": "one", "metadata": {"n": 1}, "created_at": NAIVE},
             {"peer_id": "b", "content": ""},
         ]
-        first, empty = v2.ok(v2.post(path, {"messages": given}))
+        first, empty = v2.ok(v2.post(path, {"messages": drafts}))
         assert list(first) == MESSAGE
         assert (first["content"], first["peer_id"], first["session_id"], first["metadata"]) == (
             "one",
@@ -90,8 +90,8 @@ class TestMessages:
             "created_at": NAIVE,
         }
         sent = {**form, "file": (io.BytesIO(b"I live in Ulm."), "a.txt", "text/plain")}
-        (made,) = v2.ok(v2.post("/sessions/s/messages/upload", data=sent))
-        assert (made["content"], made["metadata"], made["created_at"]) == (
+        (message,) = v2.ok(v2.post("/sessions/s/messages/upload", data=sent))
+        assert (message["content"], message["metadata"], message["created_at"]) == (
             "I live in Ulm.",
             {"from": "disk"},
             NAIVE + "Z",
@@ -111,9 +111,10 @@ class TestMessages:
             ({"peer_id": "*", "created_at": {"gte": "2024-01-01"}}, [one, two]),
             ({"AND": []}, [one, two]),
         ]
-        for filters, found in allowed:
+        for filters, contents in allowed:
             assert (
-                v2.ok(v2.post("/sessions/s/messages/list", {"filters": filters}))["items"] == found
+                v2.ok(v2.post("/sessions/s/messages/list", {"filters": filters}))["items"]
+                == contents
             ), filters
         refusals: list[tuple[Any, str]] = [
             (
@@ -133,18 +134,18 @@ class TestMessages:
 
 class TestSearch:
     @pytest.fixture
-    def said(self, v2: V2Client) -> list[Any]:
-        made = v2.say(
+    def talk_messages(self, v2: V2Client) -> list[Any]:
+        of_first = v2.say(
             "s",
             ("a", "The tortoise is called Balthazar."),
             ("b", "Physics is taught by Clara."),
             ("a", "The tortoise sleeps."),
         )
-        return [*made, *v2.say("t", ("b", "A tortoise again."))]
+        return [*of_first, *v2.say("t", ("b", "A tortoise again."))]
 
-    def test_answers_a_list_best_first(self, v2: V2Client, said: list[Any]) -> None:
+    def test_answers_a_list_best_first(self, v2: V2Client, talk_messages: list[Any]) -> None:
         assert v2.ok(v2.post("/search", {"query": "who is called Balthazar", "limit": 1})) == [
-            said[0]
+            talk_messages[0]
         ]
         assert {
             item["peer_id"]
@@ -155,7 +156,9 @@ class TestSearch:
             for item in v2.ok(v2.post("/sessions/t/search", {"query": "tortoise"}))
         } == {"t"}
         filtered = v2.ok(v2.post("/search", {"query": "tortoise", "filters": {"peer_id": "b"}}))
-        assert sorted(item["id"] for item in filtered) == sorted([said[1]["id"], said[3]["id"]])
+        assert sorted(item["id"] for item in filtered) == sorted(
+            [talk_messages[1]["id"], talk_messages[3]["id"]]
+        )
         assert (
             v2.ok(
                 v2.post("/search", {"query": "tortoise", "filters": {"peer_perspective": "nobody"}})
@@ -179,7 +182,7 @@ class TestSearch:
     )
     @pytest.mark.parametrize("path", ["/search", "/peers/a/search", "/sessions/s/search"])
     def test_answers_early_clients_in_pages(
-        self, v2: V2Client, said: list[Any], client: str, body: Any, path: str
+        self, v2: V2Client, talk_messages: list[Any], client: str, body: Any, path: str
     ) -> None:
         early = v2.as_client(client)
         whole = [item["id"] for item in v2.ok(v2.post(path, {"query": "tortoise"}))]
@@ -195,25 +198,25 @@ class TestSearch:
         assert list(page["items"][0]) == MESSAGE
 
     def test_a_bare_text_is_answered_in_pages_whoever_sends_it(
-        self, v2: V2Client, said: list[Any]
+        self, v2: V2Client, talk_messages: list[Any]
     ) -> None:
-        assert v2.ok(v2.post("/search", "Balthazar"))["items"][0] == said[0]
+        assert v2.ok(v2.post("/search", "Balthazar"))["items"][0] == talk_messages[0]
 
 
 class TestWithoutASession:
     @pytest.mark.parametrize("client", ["1.0.1", "1.1.0"])
     def test_the_first_clients_store_messages_of_a_peer(self, v2: V2Client, client: str) -> None:
         early = v2.as_client(client)
-        given = [
+        drafts = [
             {"peer_id": "a", "content": f"number {number}", "metadata": {"even": number % 2 == 0}}
             for number in range(3)
         ]
-        made = early.ok(early.post("/peers/a/messages", {"messages": given}))
-        assert [item["content"] for item in made] == ["number 0", "number 1", "number 2"]
-        assert early.ok(early.post("/peers/a/messages/list"))["items"] == made
-        assert early.ids("/peers/a/messages/list", reverse="true", size=1) == [made[2]["id"]]
+        messages = early.ok(early.post("/peers/a/messages", {"messages": drafts}))
+        assert [item["content"] for item in messages] == ["number 0", "number 1", "number 2"]
+        assert early.ok(early.post("/peers/a/messages/list"))["items"] == messages
+        assert early.ids("/peers/a/messages/list", reverse="true", size=1) == [messages[2]["id"]]
         odd = early.ok(early.post("/peers/a/messages/list", {"filter": {"even": False}}))
-        assert odd["items"] == made[1:2]
+        assert odd["items"] == messages[1:2]
         v2.say("s", ("a", "in a session"))
         assert early.ok(early.post("/peers/a/messages/list"))["total"] == 3
         assert early.ok(early.post("/peers/b/messages/list"))["items"] == []
@@ -221,8 +224,10 @@ class TestWithoutASession:
             early.post("/peers/a/messages", {"messages": [{"peer_id": "b", "content": "x"}]}),
             ["body", "messages", 0, "peer_id"],
         )
-        (room,) = {item["session_id"] for item in made}
-        assert v2.newest.ids(f"/sessions/{room}/messages/list") == [item["id"] for item in made]
+        (session_id,) = {item["session_id"] for item in messages}
+        assert v2.newest.ids(f"/sessions/{session_id}/messages/list") == [
+            item["id"] for item in messages
+        ]
 
 
 class TestEarlyFilters:
@@ -233,7 +238,7 @@ class TestEarlyFilters:
         return v2
 
     @pytest.mark.parametrize(
-        ("client", "given", "found"),
+        ("client", "filter_", "names"),
         [
             ("1.1.0", {"role": "cook"}, ["a"]),
             ("1.1.0", {"metadata": {"role": "smith"}}, ["b"]),
@@ -247,12 +252,12 @@ class TestEarlyFilters:
         ],
     )
     def test_apply_to_metadata(
-        self, peopled: V2Client, client: str, given: Any, found: list[str]
+        self, peopled: V2Client, client: str, filter_: Any, names: list[str]
     ) -> None:
         early = peopled.as_client(client)
         assert [
-            item["id"] for item in early.ok(early.post("/peers/list", {"filter": given}))["items"]
-        ] == found
+            item["id"] for item in early.ok(early.post("/peers/list", {"filter": filter_}))["items"]
+        ] == names
 
     def test_filters_overrides_filter(self, peopled: V2Client) -> None:
         both = {"filters": {"id": "b"}, "filter": {"role": "cook"}}
@@ -261,9 +266,9 @@ class TestEarlyFilters:
         ]
 
     def test_values_other_than_objects_are_refused(self, peopled: V2Client) -> None:
-        given: Any
-        for given in ([], "x", 1):
-            peopled.refused(peopled.post("/peers/list", {"filter": given}), ["body", "filters"])
+        value: Any
+        for value in ([], "x", 1):
+            peopled.refused(peopled.post("/peers/list", {"filter": value}), ["body", "filters"])
 
     def test_can_restrict_to_active_sessions(self, v2: V2Client) -> None:
         for name in ("kept", "gone"):

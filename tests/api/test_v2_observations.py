@@ -31,29 +31,35 @@ class TestObservations:
         v2.session("s")
         pair = {"observer_id": "a", "observed_id": "b", "session_id": "s"}
         texts = ["b plays the cello", "b is allergic to peanuts"]
-        made = v2.ok(v2.post(path, {key: [{"content": text, **pair} for text in texts]}))
-        assert [list(item) for item in made] == [OBSERVATION, OBSERVATION]
-        assert [item["content"] for item in made] == texts
+        conclusions = v2.ok(v2.post(path, {key: [{"content": text, **pair} for text in texts]}))
+        assert [list(item) for item in conclusions] == [OBSERVATION, OBSERVATION]
+        assert [item["content"] for item in conclusions] == texts
         assert {
-            (item["observer_id"], item["observed_id"], item["session_id"]) for item in made
+            (item["observer_id"], item["observed_id"], item["session_id"]) for item in conclusions
         } == {("a", "b", "s")}
-        assert v2.ids(f"{path}/list") == [made[1]["id"], made[0]["id"]], "newest first"
-        assert v2.ids(f"{path}/list", reverse="true") == [made[0]["id"], made[1]["id"]]
+        assert v2.ids(f"{path}/list") == [conclusions[1]["id"], conclusions[0]["id"]], (
+            "newest first"
+        )
+        assert v2.ids(f"{path}/list", reverse="true") == [
+            conclusions[0]["id"],
+            conclusions[1]["id"],
+        ]
         filters = {"observer": "a", "observed_id": "b"}
-        asked = {"query": "allergic to peanuts", "top_k": 1, "filters": filters}
-        assert v2.ok(v2.post(f"{path}/query", asked)) == [made[1]]
+        query = {"query": "allergic to peanuts", "top_k": 1, "filters": filters}
+        assert v2.ok(v2.post(f"{path}/query", query)) == [conclusions[1]]
         (problem,) = v2.refused(
             v2.post(f"{path}/query", {"query": "x", "filters": {"observer": "a"}})
         )
         assert problem["msg"] == "observer and observed must be specified for semantic search"
-        assert v2.ok(v2.delete(f"{path}/{made[0]['id']}")) == {
+        assert v2.ok(v2.delete(f"{path}/{conclusions[0]['id']}")) == {
             "message": "Observation deleted successfully"
         }
-        answer = v2.delete(f"{path}/{made[0]['id']}")
+        first, second = (conclusion["id"] for conclusion in conclusions)
+        answer = v2.delete(f"{path}/{first}")
         assert v2.ok(answer, 404)["detail"] == (
-            f"Document {made[0]['id']} not found or does not belong to workspace {v2.workspace}"
+            f"Document {first} not found or does not belong to workspace {v2.workspace}"
         )
-        assert v2.ids(f"{path}/list") == [made[1]["id"]]
+        assert v2.ids(f"{path}/list") == [second]
 
     def test_have_a_session_field_even_without_a_session(self, v2: V2Client) -> None:
         v2.peer("a")
@@ -66,20 +72,23 @@ class TestObservations:
         ]
         assert (there["id"], there["session_id"]) == (alone["id"], None)
 
-        def found(filters: Any) -> list[str]:
+        def contents(filters: Any) -> list[str]:
             return [
                 item["content"]
                 for item in v2.ok(v2.post("/observations/list", {"filters": filters}))["items"]
             ]
 
         for is_global in (GLOBAL, [GLOBAL], {"in": [GLOBAL]}):
-            assert found({"session_id": is_global}) == ["from nowhere"]
+            assert contents({"session_id": is_global}) == ["from nowhere"]
         assert (
-            found({"session_id": {"ne": GLOBAL}})
-            == found({"NOT": [{"session_name": GLOBAL}]})
+            contents({"session_id": {"ne": GLOBAL}})
+            == contents({"NOT": [{"session_name": GLOBAL}]})
             == ["from the session"]
         )
-        assert found({"session_id": {"in": [GLOBAL, "s"]}}) == ["from nowhere", "from the session"]
+        assert contents({"session_id": {"in": [GLOBAL, "s"]}}) == [
+            "from nowhere",
+            "from the session",
+        ]
         (nearest,) = v2.ok(
             v2.post(
                 "/observations/query",
@@ -93,10 +102,10 @@ class TestObservations:
 
     def test_unknown_peers_and_sessions_are_named(self, v2: V2Client) -> None:
         v2.peer("a")
-        given = {"content": "x", "observer_id": "a", "observed_id": "a", "session_id": "none"}
-        v2.missing(v2.post("/observations", {"observations": [given]}), "none")
-        for key in given:
-            less = {name: value for name, value in given.items() if name != key}
+        draft = {"content": "x", "observer_id": "a", "observed_id": "a", "session_id": "none"}
+        v2.missing(v2.post("/observations", {"observations": [draft]}), "none")
+        for key in draft:
+            less = {name: value for name, value in draft.items() if name != key}
             v2.refused(
                 v2.post("/observations", {"observations": [less]}),
                 ["body", "observations", 0, key],

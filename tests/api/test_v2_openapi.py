@@ -83,14 +83,20 @@ def test_all_published_operations_are_served() -> None:
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_nothing_is_missing_and_additions_are_listed(name: str) -> None:
-    found = list(compare("v2", name))
-    assert [path for kind, path in found if kind == "missing" and not _fits(path, DIFFERENT)] == []
-    assert [path for kind, path in found if kind == "added" and not _fits(path, ADDED)] == []
+    differences_found = list(compare("v2", name))
+    assert [
+        path for kind, path in differences_found if kind == "missing" and not _fits(path, DIFFERENT)
+    ] == []
+    assert [
+        path for kind, path in differences_found if kind == "added" and not _fits(path, ADDED)
+    ] == []
 
 
 @pytest.mark.parametrize(("kind", "patterns"), [("missing", DIFFERENT), ("added", ADDED)])
 def test_every_listed_difference_exists(kind: str, patterns: list[str]) -> None:
-    paths = [path for name in COMPARED for found, path in compare("v2", name) if found == kind]
+    paths = [
+        path for name in COMPARED for difference, path in compare("v2", name) if difference == kind
+    ]
     assert [
         pattern for pattern in patterns if not any(re.fullmatch(pattern, path) for path in paths)
     ] == []

@@ -79,7 +79,7 @@ def derived(v2: V2Client, level: str, content: str, **internal: Any) -> None:
 
 class TestRepresentation:
     @pytest.fixture
-    def known(self, v2: V2Client) -> V2Client:
+    def represented(self, v2: V2Client) -> V2Client:
         v2.peer("a")
         v2.session("s")
         v2.conclude("a", "a", "a lives in Ulm", "a keeps bees", session="s")
@@ -87,32 +87,41 @@ class TestRepresentation:
         derived(v2, INDUCTIVE, "a likes animals", sources=["bees", "dogs"])
         return v2
 
-    def test_is_an_object_here_and_text_there(self, known: V2Client) -> None:
-        found = known.ok(known.post("/peers/a/representation", {}))["representation"]
-        assert [item["content"] for item in found["explicit"]] == ["a lives in Ulm", "a keeps bees"]
+    def test_is_an_object_here_and_text_there(self, represented: V2Client) -> None:
+        representation = represented.ok(represented.post("/peers/a/representation", {}))[
+            "representation"
+        ]
+        assert [item["content"] for item in representation["explicit"]] == [
+            "a lives in Ulm",
+            "a keeps bees",
+        ]
         assert all(
             item.keys() == {"created_at", "message_ids", "session_name", "content"}
-            for item in found["explicit"]
+            for item in representation["explicit"]
         )
-        assert {item["session_name"] for item in found["explicit"]} == {"s"}
-        assert [(item["conclusion"], item["premises"]) for item in found["deductive"]] == [
+        assert {item["session_name"] for item in representation["explicit"]} == {"s"}
+        assert [(item["conclusion"], item["premises"]) for item in representation["deductive"]] == [
             ("a knows honey", ["a keeps bees"]),
             ("a likes animals", ["bees", "dogs"]),
         ]
-        assert {item["session_name"] for item in found["deductive"]} == {GLOBAL}
+        assert {item["session_name"] for item in representation["deductive"]} == {GLOBAL}
         assert all(
             re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", item["created_at"])
-            for item in found["explicit"]
+            for item in representation["explicit"]
         )
-        text = known.ok(known.newest.post("/peers/a/representation", {}))["representation"]
+        text = represented.ok(represented.newest.post("/peers/a/representation", {}))[
+            "representation"
+        ]
         assert all(
             content in text
             for content in ("a lives in Ulm", "a keeps bees", "a knows honey", "a likes animals")
         )
 
     @pytest.mark.parametrize(("client", "kind"), FORMS)
-    def test_has_the_form_of_each_client(self, known: V2Client, client: str, kind: type) -> None:
-        asking = known.as_client(client)
+    def test_has_the_form_of_each_client(
+        self, represented: V2Client, client: str, kind: type
+    ) -> None:
+        asking = represented.as_client(client)
         assert isinstance(
             asking.ok(asking.post("/peers/a/representation", {"session_id": "s"}))[
                 "representation"
@@ -121,14 +130,18 @@ class TestRepresentation:
         )
         assert isinstance(asking.ok(asking.get("/peers/a/context"))["representation"], kind)
 
-    def test_the_field_names_of_both_generations_are_accepted(self, known: V2Client) -> None:
+    def test_the_field_names_of_both_generations_are_accepted(self, represented: V2Client) -> None:
         for words in ({"max_observations": 1}, {"max_conclusions": 1}):
-            found = known.ok(known.post("/peers/a/representation", words))["representation"]
-            assert len(found["explicit"]) + len(found["deductive"]) == 1
-            context = known.ok(known.get("/peers/a/context", query_string=words))["representation"]
+            representation = represented.ok(represented.post("/peers/a/representation", words))[
+                "representation"
+            ]
+            assert len(representation["explicit"]) + len(representation["deductive"]) == 1
+            context = represented.ok(represented.get("/peers/a/context", query_string=words))[
+                "representation"
+            ]
             assert len(context["explicit"]) + len(context["deductive"]) == 1
-        best = known.ok(
-            known.post(
+        best = represented.ok(
+            represented.post(
                 "/peers/a/representation",
                 {"search_query": "bees", "search_top_k": 1, "max_observations": 1},
             )
@@ -139,9 +152,11 @@ class TestRepresentation:
             {"max_observations": 101},
             {"search_max_distance": 2},
         ):
-            known.refused(known.post("/peers/a/representation", wrong), ["body", next(iter(wrong))])
-        known.refused(
-            known.get("/peers/a/context", query_string={"max_observations": 0}),
+            represented.refused(
+                represented.post("/peers/a/representation", wrong), ["body", next(iter(wrong))]
+            )
+        represented.refused(
+            represented.get("/peers/a/context", query_string={"max_observations": 0}),
             ["query", "max_observations"],
         )
 
@@ -153,26 +168,26 @@ class TestRepresentation:
         }
 
     def test_a_quoted_message_is_among_explicit_conclusions(self, v2: V2Client) -> None:
-        (made,) = v2.say("s", ("a", "My tortoise is called Balthazar."))
-        found = v2.ok(v2.post("/peers/a/representation", {"search_query": "Balthazar"}))[
+        (message,) = v2.say("s", ("a", "My tortoise is called Balthazar."))
+        explicit = v2.ok(v2.post("/peers/a/representation", {"search_query": "Balthazar"}))[
             "representation"
         ]["explicit"]
-        assert [(item["content"], item["session_name"]) for item in found] == [
-            (f"a: {made['content']}", "s")
+        assert [(item["content"], item["session_name"]) for item in explicit] == [
+            (f"a: {message['content']}", "s")
         ]
-        assert len(found[0]["message_ids"]) == 1
+        assert len(explicit[0]["message_ids"]) == 1
 
-    def test_is_part_of_contexts(self, known: V2Client) -> None:
-        known.ok(known.put("/peers/a/card", {"peer_card": ["Name: Ann"]}))
-        alone = known.ok(known.get("/peers/a/context"))
+    def test_is_part_of_contexts(self, represented: V2Client) -> None:
+        represented.ok(represented.put("/peers/a/card", {"peer_card": ["Name: Ann"]}))
+        alone = represented.ok(represented.get("/peers/a/context"))
         assert list(alone) == ["peer_id", "target_id", "representation", "peer_card"]
         assert (alone["peer_id"], alone["target_id"], alone["peer_card"]) == (
             "a",
             "a",
             ["Name: Ann"],
         )
-        with_session = known.ok(
-            known.get(
+        with_session = represented.ok(
+            represented.get(
                 "/sessions/s/context", query_string={"peer_target": "a", "last_message": "bees"}
             )
         )
@@ -187,14 +202,16 @@ class TestRepresentation:
         assert "a keeps bees" in [
             item["content"] for item in with_session["peer_representation"]["explicit"]
         ]
-        one = known.ok(
-            known.get(
+        one = represented.ok(
+            represented.get(
                 "/sessions/s/context", query_string={"peer_target": "a", "max_observations": 1}
             )
         )
         assert sum(len(part) for part in one["peer_representation"].values()) == 1
-        known.refused(known.get("/sessions/s/context", query_string={"peer_perspective": "a"}))
-        newer = known.as_client("1.11.0")
+        represented.refused(
+            represented.get("/sessions/s/context", query_string={"peer_perspective": "a"})
+        )
+        newer = represented.as_client("1.11.0")
         assert (
             "a keeps bees"
             in newer.ok(newer.get("/sessions/s/context", query_string={"peer_target": "a"}))[
@@ -205,25 +222,25 @@ class TestRepresentation:
 
 class TestSessionContext:
     def test_summary_and_messages_by_client(self, v2: V2Client) -> None:
-        said = v2.say("s", *[("a", f"number {number}") for number in range(6)])
-        summarize(v2, "s", SHORT, "Numbers.", said[2], 2)
-        summarize(v2, "s", LONG, "Many numbers were counted.", said[3], 5)
-        found = v2.ok(v2.get("/sessions/s/context"))
-        assert found["summary"]["content"] == "Many numbers were counted."
-        assert list(found["summary"]) == [
+        messages = v2.say("s", *[("a", f"number {number}") for number in range(6)])
+        summarize(v2, "s", SHORT, "Numbers.", messages[2], 2)
+        summarize(v2, "s", LONG, "Many numbers were counted.", messages[3], 5)
+        context = v2.ok(v2.get("/sessions/s/context"))
+        assert context["summary"]["content"] == "Many numbers were counted."
+        assert list(context["summary"]) == [
             "content",
             "message_id",
             "summary_type",
             "created_at",
             "token_count",
         ]
-        assert found["messages"] == said[3:]
-        assert (found["peer_representation"], found["peer_card"]) == (None, None)
+        assert context["messages"] == messages[3:]
+        assert (context["peer_representation"], context["peer_card"]) == (None, None)
         for client in ("1.0.1", "1.1.0"):
             early = v2.as_client(client)
             assert early.ok(early.get("/sessions/s/context")) == {
                 "id": "s",
-                "messages": said[3:],
+                "messages": messages[3:],
                 "summary": "Many numbers were counted.",
             }
             assert (
@@ -237,7 +254,7 @@ class TestSessionContext:
             both["id"],
             both["short_summary"]["content"],
             both["long_summary"]["message_id"],
-        ) == ("s", "Numbers.", said[3]["id"])
+        ) == ("s", "Numbers.", messages[3]["id"])
         assert v2.ok(v2.get("/sessions/none/summaries")) == {
             "id": "none",
             "short_summary": None,

@@ -13,10 +13,10 @@ METADATA = {"plan": "gold", "seats": 3, "deep": {"x": None}}
 
 
 def test_get_or_create_answers_200(v2: V2Client) -> None:
-    made = v2.create()
-    assert v2.create() == made
-    assert made["id"] == v2.workspace
-    assert made["configuration"] == {}
+    workspace = v2.create()
+    assert v2.create() == workspace
+    assert workspace["id"] == v2.workspace
+    assert workspace["configuration"] == {}
     for noun in ("peers", "sessions"):
         first = v2.ok(v2.post(f"/{noun}", {"name": "a", "metadata": METADATA}))
         assert first["id"] == "a"
@@ -46,7 +46,7 @@ def test_put_creates_missing_rows(v2: V2Client) -> None:
 
 class TestConfiguration:
     def test_deriver_corresponds_to_reasoning_in_the_newest_generation(self, v2: V2Client) -> None:
-        given = {
+        configuration = {
             "deriver": {"enabled": False, "custom_instructions": "Only facts."},
             "dream": {"enabled": True, "other": 1},
             "own": [1],
@@ -57,8 +57,8 @@ class TestConfiguration:
             "own": [1],
         }
         there = {"reasoning" if name == "deriver" else name: value for name, value in shown.items()}
-        assert v2.ok(v2.put("", {"configuration": given}))["configuration"] == shown
-        assert v2.session("s", configuration=given)["configuration"] == shown
+        assert v2.ok(v2.put("", {"configuration": configuration}))["configuration"] == shown
+        assert v2.session("s", configuration=configuration)["configuration"] == shown
         assert v2.ok(v2.newest.put("", {}))["configuration"] == there
         assert v2.ok(v2.newest.post("/sessions", {"id": "s"}))["configuration"] == there
         v2.ok(v2.newest.put("", {"configuration": {"reasoning": {"enabled": True}}}))
@@ -144,11 +144,11 @@ class TestConfiguration:
 
 class TestWorkspaces:
     def test_deleting_one_erases_everything_and_returns_it(self, v2: V2Client) -> None:
-        made = v2.ok(
+        workspace = v2.ok(
             v2.put("", {"metadata": {"a": 1}, "configuration": {"deriver": {"enabled": True}}})
         )
         v2.say("open", ("p", "Hello."))
-        assert v2.ok(v2.delete("")) == made
+        assert v2.ok(v2.delete("")) == workspace
         v2.missing(v2.delete(""), v2.workspace)
         assert v2.ids("/sessions/list") == []
         assert v2.create()["metadata"] == {}, "the id is free again"
@@ -221,9 +221,9 @@ class TestSessions:
             configuration={"deriver": {"enabled": True}},
             peers={"p": {"observe_me": False}},
         )
-        said = v2.say("s", ("p", "one"), ("p", "two"), ("p", "three"))
+        messages = v2.say("s", ("p", "one"), ("p", "two"), ("p", "three"))
         clone = v2.ok(
-            v2.call(method, "/sessions/s/clone", query_string={"message_id": said[1]["id"]})
+            v2.call(method, "/sessions/s/clone", query_string={"message_id": messages[1]["id"]})
         )
         assert clone["id"] != "s"
         assert (clone["metadata"], clone["configuration"]) == (
@@ -233,7 +233,7 @@ class TestSessions:
         copied = v2.ok(v2.post(f"/sessions/{clone['id']}/messages/list"))["items"]
         assert [message["content"] for message in copied] == ["one", "two"]
         assert [message["token_count"] for message in copied] == [
-            message["token_count"] for message in said[:2]
+            message["token_count"] for message in messages[:2]
         ]
         assert v2.ok(v2.get(f"/sessions/{clone['id']}/peers/p/config"))["observe_me"] is False
         assert v2.ids("/sessions/list") == ["s", clone["id"]], (

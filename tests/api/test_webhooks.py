@@ -30,16 +30,16 @@ def register(api: Api, url: str = URL, status: int = 201) -> Any:
 
 def test_a_new_endpoint_shows_its_secret_once(api: Api) -> None:
     api.create()
-    made = register(api)
-    assert list(made) == [*KEYS, "secret"]
-    assert made["workspace_id"] == api.workspace
-    assert made["url"] == URL
-    assert made["state"] == "active"
-    assert made["created_at"].endswith("Z")
-    assert made["secret"].startswith("whsec_")
+    endpoint = register(api)
+    assert list(endpoint) == [*KEYS, "secret"]
+    assert endpoint["workspace_id"] == api.workspace
+    assert endpoint["url"] == URL
+    assert endpoint["state"] == "active"
+    assert endpoint["created_at"].endswith("Z")
+    assert endpoint["secret"].startswith("whsec_")
     again = register(api, status=200)
     assert again.pop("secret") is None
-    assert again == {key: made[key] for key in KEYS}
+    assert again == {key: endpoint[key] for key in KEYS}
     (listed,) = api.ok(api.get("/webhooks"))["items"]
     assert list(listed) == KEYS
     assert listed == again
@@ -47,14 +47,17 @@ def test_a_new_endpoint_shows_its_secret_once(api: Api) -> None:
 
 def test_an_endpoint_belongs_to_its_workspace(api: Api) -> None:
     api.create()
-    made = register(api)
+    endpoint = register(api)
     other = f"{api.workspace}-other"
     api.ok(api.post("//v3/workspaces", {"id": other}), 201)
     assert api.ok(api.get(f"//v3/workspaces/{other}/webhooks"))["total"] == 0
-    api.missing(api.delete(f"//v3/workspaces/{other}/webhooks/{made['id']}"), made["id"])
-    api.missing(api.get(f"//v3/workspaces/{other}/webhooks/{made['id']}/deliveries"), made["id"])
+    api.missing(api.delete(f"//v3/workspaces/{other}/webhooks/{endpoint['id']}"), endpoint["id"])
+    api.missing(
+        api.get(f"//v3/workspaces/{other}/webhooks/{endpoint['id']}/deliveries"), endpoint["id"]
+    )
     assert (
-        api.ok(api.post(f"//v3/workspaces/{other}/webhooks", {"url": URL}), 201)["id"] != made["id"]
+        api.ok(api.post(f"//v3/workspaces/{other}/webhooks", {"url": URL}), 201)["id"]
+        != endpoint["id"]
     )
 
 
@@ -76,11 +79,11 @@ def test_a_workspace_must_exist_to_have_endpoints(api: Api) -> None:
 
 def test_the_limit_counts_new_endpoints_only(api: Api) -> None:
     api.create()
-    made = [register(api, f"{URL}/{n}") for n in range(10)]
+    endpoints = [register(api, f"{URL}/{n}") for n in range(10)]
     detail = api.ok(api.post("/webhooks", {"url": f"{URL}/10"}), 409)["detail"]
     assert "10" in detail
-    assert register(api, f"{URL}/3", 200)["id"] == made[3]["id"]
-    api.delete(f"/webhooks/{made[0]['id']}")
+    assert register(api, f"{URL}/3", 200)["id"] == endpoints[3]["id"]
+    api.delete(f"/webhooks/{endpoints[0]['id']}")
     register(api, f"{URL}/10")
 
 
@@ -109,22 +112,22 @@ def test_the_limit_holds_for_concurrent_registrations(api: Api) -> None:
 
 def test_endpoints_are_listed_in_order_by_pages(api: Api) -> None:
     api.create()
-    made = [register(api, f"{URL}/{n}")["id"] for n in range(5)]
+    uids = [register(api, f"{URL}/{n}")["id"] for n in range(5)]
     page = api.ok(api.get("/webhooks", query_string={"size": 2, "page": 2}))
-    assert [item["id"] for item in page["items"]] == made[2:4]
+    assert [item["id"] for item in page["items"]] == uids[2:4]
     assert (page["total"], page["pages"]) == (5, 3)
     assert [
         item["id"]
         for item in api.ok(api.get("/webhooks", query_string={"reverse": "true"}))["items"]
-    ] == made[::-1]
+    ] == uids[::-1]
 
 
 def test_delete_removes_an_endpoint(api: Api) -> None:
     api.create()
-    made = register(api)
-    answer = api.delete(f"/webhooks/{made['id']}")
+    endpoint = register(api)
+    answer = api.delete(f"/webhooks/{endpoint['id']}")
     assert (answer.status_code, answer.data) == (204, b"")
-    api.missing(api.delete(f"/webhooks/{made['id']}"), made["id"])
+    api.missing(api.delete(f"/webhooks/{endpoint['id']}"), endpoint["id"])
     assert api.ok(api.get("/webhooks"))["total"] == 0
 
 
@@ -205,11 +208,11 @@ def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Re
     api = Api(create_app(runtime=open_to_loopback), open_to_loopback, "w")
     work = Worker(open_to_loopback).run_until_idle
     api.create()
-    made = register(api, receiver.url())
+    endpoint = register(api, receiver.url())
     receiver.answers(503)
     assert api.ok(api.get("/webhooks/test")) is None
     work()
-    (attempt,) = api.ok(api.get(f"/webhooks/{made['id']}/deliveries"))["items"]
+    (attempt,) = api.ok(api.get(f"/webhooks/{endpoint['id']}/deliveries"))["items"]
     assert list(attempt) == [
         "id",
         "event_id",
@@ -226,7 +229,7 @@ def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Re
         503,
         None,
     )
-    (letter,) = api.ok(api.get(f"/webhooks/{made['id']}/dead_letters"))["items"]
+    (letter,) = api.ok(api.get(f"/webhooks/{endpoint['id']}/dead_letters"))["items"]
     assert list(letter) == ["id", "event_id", "type", "attempts", "error", "created_at"]
     assert letter["event_id"] == attempt["event_id"] == receiver.requests[0].headers["webhook-id"]
     assert api.ok(api.get("/webhooks"))["items"][0]["state"] == "paused"
@@ -235,9 +238,10 @@ def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Re
     assert list(accepted) == ["id", "created_at"]
     work()
     assert [
-        item["status"] for item in api.ok(api.get(f"/webhooks/{made['id']}/deliveries"))["items"]
+        item["status"]
+        for item in api.ok(api.get(f"/webhooks/{endpoint['id']}/deliveries"))["items"]
     ] == [200, 503]
-    assert api.ok(api.get(f"/webhooks/{made['id']}/dead_letters"))["total"] == 0
+    assert api.ok(api.get(f"/webhooks/{endpoint['id']}/dead_letters"))["total"] == 0
     assert api.ok(api.get("/webhooks"))["items"][0]["state"] == "active"
     api.ok(api.post(f"/deliveries/{attempt['id']}/redeliver"), 202)
     work()

@@ -17,13 +17,13 @@ CASES = 20
 """Queries of each language."""
 
 
-def missed(api: Api, asked: Table) -> list[tuple[str, str | None]]:
+def missed(api: Api, cases: Table) -> list[tuple[str, str | None]]:
     """The queries whose first result is not the right message, with that result."""
     wrong: list[tuple[str, str | None]] = []
-    for query, wanted in asked.cases:
-        found = api.ok(api.post("/search", {"query": query}))
-        first = found[0]["content"] if found else None
-        if first != wanted:
+    for query, answer in cases.cases:
+        hits = api.ok(api.post("/search", {"query": query}))
+        first = hits[0]["content"] if hits else None
+        if first != answer:
             wrong.append((query, first))
     return wrong
 
@@ -33,9 +33,9 @@ def test_the_right_message_is_first_in_nine_languages(api: Api) -> None:
     wrong: dict[str, list[tuple[str, str | None]]] = {}
     for language in LANGUAGES:
         api.workspace = f"{workspace}-{language}"
-        asked = table(language)
-        assert len(asked.cases) == CASES
-        api.say("s", *(("alice", message) for message in asked.messages))
-        wrong[language] = missed(api, asked)
+        cases = table(language)
+        assert len(cases.cases) == CASES
+        api.say("s", *(("alice", message) for message in cases.messages))
+        wrong[language] = missed(api, cases)
     assert len(wrong.pop("en")) <= CASES * 0.05
     assert sum(map(len, wrong.values())) <= 0.05 * CASES * len(wrong), wrong

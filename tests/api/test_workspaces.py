@@ -29,29 +29,29 @@ def create(api: Api, status: int = 201, **body: Any) -> Any:
 
 
 def test_create_answers_all_fields_in_order(api: Api) -> None:
-    made = create(api, metadata={"a": 1})
-    assert list(made) == ["id", "uid", "metadata", "configuration", "created_at"]
-    assert made["id"] == api.workspace
-    assert len(made["uid"]) == 21
-    assert made["metadata"] == {"a": 1}
-    assert made["configuration"] == {}
-    assert made["created_at"].endswith("Z")
+    workspace = create(api, metadata={"a": 1})
+    assert list(workspace) == ["id", "uid", "metadata", "configuration", "created_at"]
+    assert workspace["id"] == api.workspace
+    assert len(workspace["uid"]) == 21
+    assert workspace["metadata"] == {"a": 1}
+    assert workspace["configuration"] == {}
+    assert workspace["created_at"].endswith("Z")
 
 
 def test_an_existing_workspace_is_returned_unchanged(api: Api) -> None:
-    made = create(api, metadata={"a": 1}, configuration={"dream": {"enabled": False}})
+    workspace = create(api, metadata={"a": 1}, configuration={"dream": {"enabled": False}})
     again = create(api, 200, metadata={"b": 2}, configuration={"dream": {"enabled": True}})
-    assert again == made
+    assert again == workspace
 
 
 def test_name_is_accepted_for_id(api: Api) -> None:
-    made = api.ok(api.post("//v3/workspaces", {"name": api.workspace}), 201)
-    assert made["id"] == api.workspace
+    workspace = api.ok(api.post("//v3/workspaces", {"name": api.workspace}), 201)
+    assert workspace["id"] == api.workspace
 
 
 def test_id_overrides_name(api: Api) -> None:
-    made = api.ok(api.post("//v3/workspaces", {"name": "other", "id": api.workspace}), 201)
-    assert made["id"] == api.workspace
+    workspace = api.ok(api.post("//v3/workspaces", {"name": "other", "id": api.workspace}), 201)
+    assert workspace["id"] == api.workspace
 
 
 @pytest.mark.parametrize("name", ["", "a b", "ä", "a/b", "a.b", "a\n", "x" * 513, "a\0"])
@@ -75,9 +75,9 @@ def test_metadata_and_configuration_must_be_objects(api: Api, field: str, value:
 
 
 def test_update_creates_a_missing_workspace(api: Api) -> None:
-    made = api.ok(api.put("", {"metadata": {"a": 1}}))
-    assert made["metadata"] == {"a": 1}
-    assert create(api, 200)["uid"] == made["uid"]
+    workspace = api.ok(api.put("", {"metadata": {"a": 1}}))
+    assert workspace["metadata"] == {"a": 1}
+    assert create(api, 200)["uid"] == workspace["uid"]
 
 
 def test_update_replaces_metadata(api: Api) -> None:
@@ -104,19 +104,23 @@ def test_update_merges_configuration_by_section(api: Api) -> None:
 
 
 def test_configuration_keeps_every_known_key_and_unknown_top_level_keys(api: Api) -> None:
-    made = create(api, configuration={**SECTIONS, "mine": {"any": [1, None]}, "flag": 3})
-    assert made["configuration"] == {**SECTIONS, "mine": {"any": [1, None]}, "flag": 3}
+    workspace = create(api, configuration={**SECTIONS, "mine": {"any": [1, None]}, "flag": 3})
+    assert workspace["configuration"] == {**SECTIONS, "mine": {"any": [1, None]}, "flag": 3}
 
 
 def test_sections_are_answered_with_known_keys_only_and_without_nulls(api: Api) -> None:
-    given = {
+    configuration = {
         "reasoning": {"enabled": None, "custom_instructions": None, "odd": 1},
         "peer_card": {"use": False, "odd": 1},
         "dialectic": {"odd": 1},
         "summary": None,
     }
-    made = create(api, configuration=given)
-    assert made["configuration"] == {"reasoning": {}, "peer_card": {"use": False}, "dialectic": {}}
+    workspace = create(api, configuration=configuration)
+    assert workspace["configuration"] == {
+        "reasoning": {},
+        "peer_card": {"use": False},
+        "dialectic": {},
+    }
 
 
 @pytest.mark.parametrize(
@@ -151,13 +155,13 @@ def test_custom_instructions_are_bounded_in_tokens(api: Api) -> None:
 
 
 def test_nul_is_stripped(api: Api) -> None:
-    made = create(
+    workspace = create(
         api,
         metadata={"a\0b": ["x\0", {"y": "\0"}]},
         configuration={"custom_instructions": "a\0b", "mine": {"k\0": "\0"}},
     )
-    assert made["metadata"] == {"ab": ["x", {"y": ""}]}
-    assert made["configuration"] == {"custom_instructions": "ab", "mine": {"k": ""}}
+    assert workspace["metadata"] == {"ab": ["x", {"y": ""}]}
+    assert workspace["configuration"] == {"custom_instructions": "ab", "mine": {"k": ""}}
 
 
 def test_metadata_may_have_100_keys_and_five_levels(api: Api) -> None:

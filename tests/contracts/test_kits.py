@@ -78,9 +78,9 @@ def _outcomes(report: Path) -> dict[tuple[str, str], str]:
     assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout + run.stderr
     outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
-        found = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+        tags = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
         outcomes[(case.attrib["classname"].rsplit(".", 1)[-1], case.attrib["name"])] = (
-            found[0] if found else "passed"
+            tags[0] if tags else "passed"
         )
     return outcomes
 

@@ -70,17 +70,17 @@ def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None
     index.upsert(
         None, wide, [row(n + 10_001, vector=each, session=2) for n, each in enumerate(far)]
     )
-    asked = np.ones(16, np.float32)
+    vector = np.ones(16, np.float32)
     exact = index_at(client, name, exact_up_to=10_000)
     for index_filter in (
         IndexFilter(sessions=(2,)),
         IndexFilter(sessions=(2, 3), since=None),
         EVERYTHING,
     ):
-        found = index.query(None, wide, asked, 20, index_filter)
-        best = exact.query(None, wide, asked, 20, index_filter)
-        assert len(found) == 20
-        shared = {hit.key for hit in found} & {hit.key for hit in best}
+        hits = index.query(None, wide, vector, 20, index_filter)
+        best = exact.query(None, wide, vector, 20, index_filter)
+        assert len(hits) == 20
+        shared = {hit.key for hit in hits} & {hit.key for hit in best}
         assert len(shared) >= 19
 
 
@@ -88,9 +88,9 @@ def test_filters_lose_nothing_in_a_large_space(client: Redis, name: str) -> None
 def test_values_are_escaped_and_compared_as_a_whole(one: str, other: str) -> None:
     about = VectorRow(1, "u", np.ones(2, np.float32), level=one)
     stored = attributes.attributes(about).encode()
-    asked = attributes.expression(IndexFilter(levels=(other,)))
-    assert asked is not None
-    inside = asked.removeprefix(".l in ['<").removesuffix(">']")
+    expression = attributes.expression(IndexFilter(levels=(other,)))
+    assert expression is not None
+    inside = expression.removeprefix(".l in ['<").removesuffix(">']")
     assert set(inside) <= set("0123456789abcdef")
     assert attributes.fits(stored, IndexFilter(levels=(other,))) == (one == other)
 

@@ -14,12 +14,12 @@ from memservice_webhooks.fixtures import http_fixture, jsonl_fixture
 class TestHttp(WebhookTransportContract):
     @pytest.fixture
     def world(self) -> Iterator[TransportFixture]:
-        with http_fixture() as made:
-            yield made
+        with http_fixture() as fixture:
+            yield fixture
 
 
 class TestJsonLines(WebhookTransportContract):
     @pytest.fixture
     def world(self, tmp_path: Path) -> Iterator[TransportFixture]:
-        with jsonl_fixture(tmp_path) as made:
-            yield made
+        with jsonl_fixture(tmp_path) as fixture:
+            yield fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from e2e.test_streaming import PATIENCE, next_event, stream
-from e2e.test_streaming import held as held
+from e2e.test_streaming import slow_server as slow_server
 from support.clients.command_line import Commands
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
@@ -41,37 +41,41 @@ def run(*words: str, **further: str) -> None:
 
 
 def test_the_python_client_retries_and_reports_the_server(
-    published_client: Path, held: Server, tmp_path: Path
+    published_client: Path, slow_server: Server, tmp_path: Path
 ) -> None:
     module = (
         str(published_client),
         "-m",
         "support.clients.published_client.slow",
-        held.url,
+        slow_server.url,
         str(tmp_path),
     )
     run(*module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_the_node_client_retries_and_reports_the_server(
-    node_client: Path, held: Server, tmp_path: Path
+    node_client: Path, slow_server: Server, tmp_path: Path
 ) -> None:
     run(
-        "node", str(CLIENTS / "node_client" / "slow.mjs"), held.url, str(node_client), str(tmp_path)
+        "node",
+        str(CLIENTS / "node_client" / "slow.mjs"),
+        slow_server.url,
+        str(node_client),
+        str(tmp_path),
     )
 
 
 @contextmanager
-def place_taken(server: Server, heard: Path) -> Iterator[None]:
+def place_taken(server: Server, marker: Path) -> Iterator[None]:
     """While the one slot for slow answers is taken. That of an answer before is free a moment
     after it was read."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        with stream(server, str(heard)) as answer:
+        with stream(server, str(marker)) as answer:
             if answer.status == 200:
                 next_event(answer)
                 yield
-                heard.touch()
+                marker.touch()
                 answer.read()
                 return
         assert time.monotonic() < deadline, "the slot was never released"
@@ -79,13 +83,13 @@ def place_taken(server: Server, heard: Path) -> Iterator[None]:
 
 
 def test_the_commands_retry_and_report_the_server(
-    commands: Path, held: Server, tmp_path: Path
+    commands: Path, slow_server: Server, tmp_path: Path
 ) -> None:
     """A command tries again as often as its client does, and then says by its exit code that it was
     the server."""
-    honcho = Commands(commands, held.url, tmp_path, "w")
+    honcho = Commands(commands, slow_server.url, tmp_path, "w")
     try:
-        with place_taken(held, tmp_path / "heard"):
+        with place_taken(slow_server, tmp_path / "heard"):
             refused = honcho.run(
                 "peer", "chat", "x", "-p", "alice", TEST_LONGEST_PAUSE_SECONDS="0.1"
             )

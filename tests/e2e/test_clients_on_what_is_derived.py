@@ -24,15 +24,15 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def made(server: Server) -> dict[str, Any]:
+def seeds(server: Server) -> dict[str, Any]:
     return seeded(server)
 
 
-def look(made: dict[str, Any], *words: str, **further: str) -> None:
+def look(seeds: dict[str, Any], *words: str, **further: str) -> None:
     done = subprocess.run(
         words,
         env={"PATH": os.environ["PATH"], **further},
-        input=json.dumps(made),
+        input=json.dumps(seeds),
         capture_output=True,
         text=True,
         timeout=120,
@@ -43,13 +43,13 @@ def look(made: dict[str, Any], *words: str, **further: str) -> None:
 
 
 def test_the_python_client_reads_derived_conclusions(
-    published_client: Path, server: Server, made: dict[str, Any]
+    published_client: Path, server: Server, seeds: dict[str, Any]
 ) -> None:
     module = (str(published_client), "-m", "support.clients.published_client.derived", server.url)
-    look(made, *module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
+    look(seeds, *module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_the_node_client_reads_derived_conclusions(
-    node_client: Path, server: Server, made: dict[str, Any]
+    node_client: Path, server: Server, seeds: dict[str, Any]
 ) -> None:
-    look(made, "node", str(CLIENTS / "node_client" / "derived.mjs"), server.url, str(node_client))
+    look(seeds, "node", str(CLIENTS / "node_client" / "derived.mjs"), server.url, str(node_client))

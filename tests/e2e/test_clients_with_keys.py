@@ -89,11 +89,11 @@ def test_the_python_client_works_with_keys(
         "support.clients.published_client.keyed",
         keyed_server.url,
     )
-    found = outcomes(
+    result = outcomes(
         keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1"
     )
-    assert {name: faces["sync"] for name, faces in found.items()} == EXPECTED
-    assert {name: faces["async"] for name, faces in found.items()} == EXPECTED
+    assert {name: faces["sync"] for name, faces in result.items()} == EXPECTED
+    assert {name: faces["async"] for name, faces in result.items()} == EXPECTED
 
 
 def test_the_node_client_works_with_keys(

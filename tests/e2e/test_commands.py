@@ -32,12 +32,12 @@ def ids(done: Done) -> list[str]:
 
 
 def column(done: Done, name: str = "content") -> list[Any]:
-    assert done.code == 0, done.said
+    assert done.code == 0, done.error_line
     return [item[name] for item in done.output]
 
 
 @pytest.fixture(scope="module")
-def told(honcho: Commands) -> dict[str, Any]:
+def talk(honcho: Commands) -> dict[str, Any]:
     """A conversation in the session `talk`, everything learnt from it; the messages' ids in
     order."""
     assert honcho(
@@ -91,12 +91,16 @@ def test_commands_of_workspaces(honcho: Commands) -> None:
         "metadata": {"plan": "gold"},
     }
     honcho("session", "create", "only", "-w", name)
-    seen, listed, dry = honcho.several(
+    inspected, listed, dry = honcho.several(
         ("workspace", "inspect", name),
         ("workspace", "list"),
         ("workspace", "delete", name, "--dry-run", "--cascade"),
     )
-    assert (seen.output["metadata"], seen.output["peer_count"], seen.output["session_count"]) == (
+    assert (
+        inspected.output["metadata"],
+        inspected.output["peer_count"],
+        inspected.output["session_count"],
+    ) == (
         {"plan": "gold"},
         0,
         1,
@@ -114,8 +118,8 @@ def test_commands_of_workspaces(honcho: Commands) -> None:
     assert name not in [item["id"] for item in honcho("workspace", "list")]
 
 
-def test_commands_of_messages_keep_the_order(honcho: Commands, told: dict[str, Any]) -> None:
-    messages = told["messages"]
+def test_commands_of_messages_keep_the_order(honcho: Commands, talk: dict[str, Any]) -> None:
+    messages = talk["messages"]
     listed, turned, last, of_bob, one, viewed, newest, paged = honcho.several(
         ("message", "list", "talk"),
         ("message", "list", "talk", "--reverse"),
@@ -136,7 +140,7 @@ def test_commands_of_messages_keep_the_order(honcho: Commands, told: dict[str, A
     assert ids(paged) == messages[2:]
 
 
-def test_commands_of_sessions_and_peers(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_sessions_and_peers(honcho: Commands, talk: dict[str, Any]) -> None:
     inspected, context, summaries, members, metadata, peer, representation, narrow, of_carol = (
         honcho.several(
             ("session", "inspect", "talk"),
@@ -151,7 +155,7 @@ def test_commands_of_sessions_and_peers(honcho: Commands, told: dict[str, Any]) 
         )
     )
     assert inspected.output["message_count"] == 3
-    assert [message["id"] for message in context.output["messages"]] == told["messages"]
+    assert [message["id"] for message in context.output["messages"]] == talk["messages"]
     assert (summaries.output["short_summary"], summaries.output["long_summary"]) == (None, None)
     assert set(column(members, "id")) == {"alice", "bob"}
     assert metadata.output["metadata"] == {"topic": "tea"}
@@ -160,7 +164,10 @@ def test_commands_of_sessions_and_peers(honcho: Commands, told: dict[str, Any]) 
         2,
         None,
     )
-    assert [found["content"] for found in peer.output["recent_conclusions"]] == [WORK, TORTOISE]
+    assert [conclusion["content"] for conclusion in peer.output["recent_conclusions"]] == [
+        WORK,
+        TORTOISE,
+    ]
     text = representation.output["representation"]
     assert text.index(TORTOISE) < text.index(WORK)
     assert SISTER in narrow.output["representation"]
@@ -169,10 +176,10 @@ def test_commands_of_sessions_and_peers(honcho: Commands, told: dict[str, Any]) 
 
 def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
     workspace_options = ("-w", f"w-{uuid.uuid4().hex[:12]}")
-    made = honcho(
+    peer = honcho(
         "peer", "create", "shy", "--no-observe-me", "--metadata", '{"n": 1}', *workspace_options
     )
-    assert (made["metadata"], made["configuration"]["observe_me"]) == ({"n": 1}, False)
+    assert (peer["metadata"], peer["configuration"]["observe_me"]) == ({"n": 1}, False)
     honcho("peer", "set-metadata", '{"n": 2}', "-p", "shy", *workspace_options)
     assert honcho("peer", "get-metadata", "shy", *workspace_options)["metadata"] == {"n": 2}
     honcho("session", "add-peers", "meeting", "shy", "bob", *workspace_options)
@@ -194,21 +201,21 @@ def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
     assert honcho("session", "list", *workspace_options) == []
 
 
-def test_commands_of_search(honcho: Commands, told: dict[str, Any]) -> None:
+def test_commands_of_search(honcho: Commands, talk: dict[str, Any]) -> None:
     everywhere, of_peer, of_session, none = honcho.several(
         ("workspace", "search", "who teaches physics", "--limit", "1"),
         ("peer", "search", "tortoise physics", "-p", "alice"),
         ("session", "search", "nurse hospital", "talk", "--limit", "1"),
         ("peer", "search", "tortoise", "-p", "stranger"),
     )
-    assert ids(everywhere) == told["messages"][1:2]
-    assert ids(of_peer)[0] == told["messages"][0]
-    assert ids(of_session) == told["messages"][2:]
+    assert ids(everywhere) == talk["messages"][1:2]
+    assert ids(of_peer)[0] == talk["messages"][0]
+    assert ids(of_session) == talk["messages"][2:]
     assert none.output == []
 
 
-def test_commands_of_conclusions(honcho: Commands, told: dict[str, Any]) -> None:
-    made = honcho(
+def test_commands_of_conclusions(honcho: Commands, talk: dict[str, Any]) -> None:
+    conclusion = honcho(
         "conclusion",
         "create",
         "Bob plays the cello.",
@@ -219,21 +226,30 @@ def test_commands_of_conclusions(honcho: Commands, told: dict[str, Any]) -> None
         "-s",
         "talk",
     )
-    assert (made["observer_id"], made["observed_id"], made["session_id"]) == (
+    assert (conclusion["observer_id"], conclusion["observed_id"], conclusion["session_id"]) == (
         "alice",
         "bob",
         "talk",
     )
-    listed, of_bob, limited, derived, deduced, found, by_id, above, from_it = honcho.several(
+    listed, of_bob, limited, derived, deduced, hits, by_id, above, from_it = honcho.several(
         ("conclusion", "list", "-p", "alice"),
         ("conclusion", "list", "--observer", "alice", "--observed", "bob"),
         ("conclusion", "list", "-p", "alice", "--limit", "1"),
-        ("conclusion", "derived", made["id"]),
+        ("conclusion", "derived", conclusion["id"]),
         ("conclusion", "list", "-p", "alice", "--level", "deductive"),
         ("conclusion", "search", "a tortoise named Balthazar", "-p", "alice", "--top-k", "1"),
-        ("conclusion", "get", made["id"], "x" * 21),
+        ("conclusion", "get", conclusion["id"], "x" * 21),
         ("conclusion", "list", "-p", "alice", "--limit", "101"),
-        ("conclusion", "list", "-p", "alice", "--derived-from", made["id"], "--level", "inductive"),
+        (
+            "conclusion",
+            "list",
+            "-p",
+            "alice",
+            "--derived-from",
+            conclusion["id"],
+            "--level",
+            "inductive",
+        ),
     )
     assert column(listed) == [WORK, TORTOISE]
     assert {(x["level"], tuple(x["source_ids"]), x["times_derived"]) for x in listed.output} == {
@@ -242,15 +258,29 @@ def test_commands_of_conclusions(honcho: Commands, told: dict[str, Any]) -> None
     assert column(of_bob) == ["Bob plays the cello."]
     assert column(limited) == [WORK]
     assert derived.output == deduced.output == from_it.output == []
-    assert column(found) == [TORTOISE]
-    assert (ids(by_id), by_id.error["code"]) == ([made["id"]], "MISSING_CONCLUSIONS")
+    assert column(hits) == [TORTOISE]
+    assert (ids(by_id), by_id.error["code"]) == ([conclusion["id"]], "MISSING_CONCLUSIONS")
     assert (above.code, above.error["details"]["status"]) == (1, 422)
     assert "less than or equal to 100" in above.error["message"]
     assert honcho(
-        "conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes"
-    ) == {"deleted": made["id"]}
+        "conclusion",
+        "delete",
+        conclusion["id"],
+        "--observer",
+        "alice",
+        "--observed",
+        "bob",
+        "--yes",
+    ) == {"deleted": conclusion["id"]}
     again = honcho.run(
-        "conclusion", "delete", made["id"], "--observer", "alice", "--observed", "bob", "--yes"
+        "conclusion",
+        "delete",
+        conclusion["id"],
+        "--observer",
+        "alice",
+        "--observed",
+        "bob",
+        "--yes",
     )
     assert (again.code, again.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
 
@@ -300,8 +330,8 @@ def test_the_provenance_of_conclusions_is_shown(honcho: Commands, server: Server
     ], "it still says what it rested on"
 
 
-def test_commands_of_chat(honcho: Commands, told: dict[str, Any]) -> None:
-    asked, everywhere, read, nowhere, unscoped = honcho.several(
+def test_commands_of_chat(honcho: Commands, talk: dict[str, Any]) -> None:
+    answer, everywhere, read, nowhere, unscoped = honcho.several(
         ("peer", "chat", "What is the name of the tortoise?", "-p", "alice", "-r", "high"),
         ("workspace", "chat", "Who teaches physics in Lyon?"),
         (
@@ -317,7 +347,7 @@ def test_commands_of_chat(honcho: Commands, told: dict[str, Any]) -> None:
         ("peer", "chat", "Who?", "-p", "alice", "-s", "nowhere"),
         ("workspace", "chat", "Who?", "--scope", "typo"),
     )
-    assert "Balthazar" in asked.output["response"]
+    assert "Balthazar" in answer.output["response"]
     assert "Clara" in everywhere.output["response"]
     assert "Bergen" in read.output["response"]
     assert WORK in [x["content"] for x in read.output["evidence"]["conclusions"]]
@@ -330,11 +360,11 @@ def test_commands_of_chat(honcho: Commands, told: dict[str, Any]) -> None:
     assert "typo" in unscoped.error["message"]
 
 
-def test_commands_of_scopes(honcho: Commands, told: dict[str, Any]) -> None:
-    made = honcho(
+def test_commands_of_scopes(honcho: Commands, talk: dict[str, Any]) -> None:
+    scope = honcho(
         "scope", "create", "private", "--sessions", "talk", "--metadata", '{"colour": "green"}'
     )
-    assert (made["id"], made["metadata"], made["added_sessions"]) == (
+    assert (scope["id"], scope["metadata"], scope["added_sessions"]) == (
         "private",
         {"colour": "green"},
         ["talk"],
@@ -344,7 +374,7 @@ def test_commands_of_scopes(honcho: Commands, told: dict[str, Any]) -> None:
     )
     honcho("session", "create", "other")
     honcho("scope", "add-sessions", "private", "other")
-    listed, seen, sessions, asked, typo, missing = honcho.several(
+    listed, inspected, sessions, answer, typo, missing = honcho.several(
         ("scope", "list"),
         ("scope", "inspect", "private"),
         ("scope", "sessions", "private"),
@@ -353,9 +383,12 @@ def test_commands_of_scopes(honcho: Commands, told: dict[str, Any]) -> None:
         ("scope", "add-sessions", "private", "nowhere"),
     )
     assert ids(listed) == ["private"]
-    assert (seen.output["session_count"], seen.output["sessions"]) == (2, ["talk", "other"])
+    assert (inspected.output["session_count"], inspected.output["sessions"]) == (
+        2,
+        ["talk", "other"],
+    )
     assert ids(sessions) == ["talk", "other"]
-    assert "Clara" in asked.output["response"]
+    assert "Clara" in answer.output["response"]
     assert (typo.code, typo.error["code"]) == (1, "SCOPE_NOT_FOUND")
     assert missing.code == 1
     assert honcho("scope", "remove-session", "private", "other") == {
@@ -365,9 +398,9 @@ def test_commands_of_scopes(honcho: Commands, told: dict[str, Any]) -> None:
     assert [item["id"] for item in honcho("scope", "sessions", "private")] == ["talk"]
 
 
-def test_the_doctor_reports_no_problem(honcho: Commands, told: dict[str, Any]) -> None:
-    found = honcho("doctor", HONCHO_PEER_ID="alice")
-    assert [check["check"] for check in found["checks"]] == [
+def test_the_doctor_reports_no_problem(honcho: Commands, talk: dict[str, Any]) -> None:
+    report = honcho("doctor", HONCHO_PEER_ID="alice")
+    assert [check["check"] for check in report["checks"]] == [
         "Config file",
         "Credentials configured",
         "API connectivity",
@@ -375,11 +408,11 @@ def test_the_doctor_reports_no_problem(honcho: Commands, told: dict[str, Any]) -
         "Queue health",
         "Peer exists",
     ]
-    assert found["passed"] == found["total"] == 6, found
-    assert found["checks"][4]["detail"].endswith("0 pending")
+    assert report["passed"] == report["total"] == 6, report
+    assert report["checks"][4]["detail"].endswith("0 pending")
 
 
-def test_wrong_arguments_exit_with_1(honcho: Commands, told: dict[str, Any]) -> None:
+def test_wrong_arguments_exit_with_1(honcho: Commands, talk: dict[str, Any]) -> None:
     missing, name, dots, card, none = honcho.several(
         ("message", "get", "x" * 21, "-s", "talk"),
         ("peer", "create", "two words"),
@@ -391,5 +424,5 @@ def test_wrong_arguments_exit_with_1(honcho: Commands, told: dict[str, Any]) -> 
     assert (card.code, card.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
     for refused in (name, dots, none):
         assert (refused.code, refused.error["details"]["status"]) == (1, 422)
-    gone = honcho.run("workspace", "list", HONCHO_BASE_URL="http://127.0.0.1:1")
-    assert gone.code == 1
+    unreachable = honcho.run("workspace", "list", HONCHO_BASE_URL="http://127.0.0.1:1")
+    assert unreachable.code == 1

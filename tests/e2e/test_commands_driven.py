@@ -56,18 +56,21 @@ def test_every_command_and_option_is_tested(commands: Path) -> None:
     )
     declared: dict[str, list[list[str]]] = json.loads(done.stdout)
     assert len(declared) > 50
-    given: dict[str, set[str]] = {}
+    options_by_command: dict[str, set[str]] = {}
     for words in words_run():
         for name in (" ".join(words[:2]), *words[:1]):
             if name in declared:
-                given.setdefault(name, set()).update(words)
+                options_by_command.setdefault(name, set()).update(words)
                 break
     del declared["help"]  # it asks nobody
-    known = {
-        name: given.get(name, set()) | EVERYWHERE | OF_DOCKER.get(name, set()) for name in declared
+    covered = {
+        name: options_by_command.get(name, set()) | EVERYWHERE | OF_DOCKER.get(name, set())
+        for name in declared
     }
     left = {
-        name: [each for each in options if not {*each} & known[name]]
+        name: [each for each in options if not {*each} & covered[name]]
         for name, options in declared.items()
     }
-    assert {name: options for name, options in left.items() if options or name not in given} == {}
+    assert {
+        name: options for name, options in left.items() if options or name not in options_by_command
+    } == {}

@@ -29,7 +29,7 @@ TEA = "Alice drinks green tea."
 
 
 @pytest.fixture(scope="module")
-def said(honcho: Commands) -> list[str]:
+def talk_ids(honcho: Commands) -> list[str]:
     """Alice and bob in the session `talk`, alice alone in `work`; bob has two conclusions about
     her. Returns the messages of `talk`, in order."""
     honcho("session", "create", "talk", "--peers", "alice,bob")
@@ -45,13 +45,13 @@ def said(honcho: Commands) -> list[str]:
 
 
 def column(done: Done, name: str = "content") -> list[Any]:
-    assert done.code == 0, done.said
+    assert done.code == 0, done.error_line
     return [item[name] for item in done.output]
 
 
 def statements(done: Done) -> list[str]:
     """What a representation says, without the times."""
-    assert done.code == 0, done.said
+    assert done.code == 0, done.error_line
     return [
         line.split("] ", 1)[1]
         for line in done.output["representation"].splitlines()
@@ -60,9 +60,9 @@ def statements(done: Done) -> list[str]:
 
 
 def test_options_select_the_peers_and_content_of_a_representation(
-    honcho: Commands, said: list[str]
+    honcho: Commands, talk_ids: list[str]
 ) -> None:
-    whole, of_another, found, latest, within, narrow, of_another_there, found_there, by_option = (
+    whole, of_another, hits, latest, within, narrow, of_another_there, found_there, by_option = (
         honcho.several(
             ("peer", "representation", "alice"),
             ("peer", "representation", "bob", "--target", "alice"),
@@ -95,12 +95,12 @@ def test_options_select_the_peers_and_content_of_a_representation(
     )
     assert statements(whole) == statements(by_option) == [TORTOISE, BOATS, WORK]
     assert statements(of_another) == [CELLO, TEA]
-    assert statements(found) == statements(found_there) == [TORTOISE]
+    assert statements(hits) == statements(found_there) == [TORTOISE]
     assert (statements(latest), statements(within), statements(narrow)) == ([WORK], [WORK], [BOATS])
     assert statements(of_another_there) == [CELLO]
 
 
-def test_options_select_and_order_messages(honcho: Commands, said: list[str]) -> None:
+def test_options_select_and_order_messages(honcho: Commands, talk_ids: list[str]) -> None:
     brief, of_session, last, with_ids, of_bob, context, plain, summarised = honcho.several(
         ("message", "list", "talk", "--brief"),
         ("message", "list", "-s", "talk", "--last", "2"),
@@ -111,17 +111,17 @@ def test_options_select_and_order_messages(honcho: Commands, said: list[str]) ->
         ("session", "context", "talk", "--no-summary"),
         ("session", "context", "talk", "--summary"),
     )
-    assert column(brief, "id") == said
+    assert column(brief, "id") == talk_ids
     assert all("content" not in item and item["token_count"] > 0 for item in brief.output)
     assert column(of_session) == column(last) == [SISTER, BOATS]
-    assert column(with_ids, "id") == said
+    assert column(with_ids, "id") == talk_ids
     assert column(of_bob) == [SISTER]
     sizes = column(brief, "token_count")
-    kept = next(count for count in (3, 2, 1, 0) if sum(sizes[3 - count :]) <= 30)
-    assert [message["id"] for message in context.output["messages"]] == said[3 - kept :]
+    fitting = next(count for count in (3, 2, 1, 0) if sum(sizes[3 - count :]) <= 30)
+    assert [message["id"] for message in context.output["messages"]] == talk_ids[3 - fitting :]
     for each in (plain, summarised):
         assert ([message["id"] for message in each.output["messages"]], each.output["summary"]) == (
-            said,
+            talk_ids,
             None,
         )
 
@@ -151,9 +151,9 @@ def test_an_option_leaves_out_the_summary(honcho: Commands, server: Server) -> N
     assert honcho("session", "delete", "-s", "long", "--yes") == {"deleted": "long"}
 
 
-def test_a_session_is_named_by_an_option_as_well(honcho: Commands, said: list[str]) -> None:
+def test_a_session_is_named_by_an_option_as_well(honcho: Commands, talk_ids: list[str]) -> None:
     honcho("session", "set-metadata", "-s", "talk", "--data", '{"topic": "pets"}')
-    inspected, peers, found, metadata = honcho.several(
+    inspected, peers, hits, metadata = honcho.several(
         ("session", "inspect", "-s", "talk"),
         ("session", "peers", "-s", "talk"),
         ("session", "search", "physics", "-s", "talk", "--limit", "1"),
@@ -161,13 +161,13 @@ def test_a_session_is_named_by_an_option_as_well(honcho: Commands, said: list[st
     )
     assert inspected.output["message_count"] == 3
     assert set(column(peers, "id")) == {"alice", "bob"}
-    assert column(found, "id") == said[1:2]
+    assert column(hits, "id") == talk_ids[1:2]
     assert metadata.output["metadata"] == {"topic": "pets"}
 
 
-def test_a_peer_is_named_by_an_option_as_well(honcho: Commands, said: list[str]) -> None:
+def test_a_peer_is_named_by_an_option_as_well(honcho: Commands, talk_ids: list[str]) -> None:
     assert honcho("peer", "create", "open", "--observe-me")["configuration"]["observe_me"] is True
-    inspected, card, of_another, metadata, found = honcho.several(
+    inspected, card, of_another, metadata, hits = honcho.several(
         ("peer", "inspect", "-p", "alice"),
         ("peer", "card", "-p", "alice"),
         ("peer", "card", "bob", "--target", "alice"),
@@ -180,11 +180,11 @@ def test_a_peer_is_named_by_an_option_as_well(honcho: Commands, said: list[str])
         None,
         {},
     )
-    assert len(column(found)) == 2
+    assert len(column(hits)) == 2
 
 
 def test_options_select_the_peer_and_session_of_a_question(
-    honcho: Commands, said: list[str]
+    honcho: Commands, talk_ids: list[str]
 ) -> None:
     honcho("scope", "create", "office", "--sessions", "work")
     honcho.until(
@@ -210,7 +210,7 @@ def test_options_select_the_peer_and_session_of_a_question(
     assert "Balthazar" in deep.output["response"]
 
 
-def test_options_filter_the_queue_status(honcho: Commands, said: list[str]) -> None:
+def test_options_filter_the_queue_status(honcho: Commands, talk_ids: list[str]) -> None:
     fresh = ("-w", f"w-{uuid.uuid4().hex[:12]}")
     for peer, session in (("alice", "one"), ("bob", "one"), ("alice", "two")):
         honcho("message", "create", TORTOISE, "-p", peer, "-s", session, *fresh)
@@ -227,10 +227,10 @@ def test_options_filter_the_queue_status(honcho: Commands, said: list[str]) -> N
 
 
 def test_options_filter_conclusions_by_level_and_source(honcho: Commands, server: Server) -> None:
-    made = seeded(server)
-    workspace_options = ("-w", made["workspace"])
+    seed = seeded(server)
+    workspace_options = ("-w", seed["workspace"])
     newest, pattern, pair, of_nobody, levels = honcho.several(
-        ("conclusion", "derived", made["said"][0], "--limit", "2", *workspace_options),
+        ("conclusion", "derived", seed["said"][0], "--limit", "2", *workspace_options),
         (
             "conclusion",
             "search",
@@ -265,8 +265,8 @@ def test_options_filter_conclusions_by_level_and_source(honcho: Commands, server
         ),
         ("conclusion", "list", "-p", "alice", "--level", "contradiction", *workspace_options),
     )
-    assert column(newest, "id") == [made["conflict"], made["derived"][-1]]
-    assert column(pattern, "id") == [made["pattern"]]
+    assert column(newest, "id") == [seed["conflict"], seed["derived"][-1]]
+    assert column(pattern, "id") == [seed["pattern"]]
     assert set(column(pair, "level")) == {"explicit", "deductive", "inductive", "contradiction"}
     assert of_nobody.output == []
-    assert column(levels, "id") == [made["conflict"]]
+    assert column(levels, "id") == [seed["conflict"]]

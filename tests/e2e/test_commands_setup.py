@@ -42,8 +42,8 @@ def fresh(commands: Path, server: Server, tmp_path: Path) -> Iterator[Commands]:
 
 
 def saved(home: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((home / "config.json").read_text(encoding="utf-8"))
-    return found
+    config: dict[str, Any] = json.loads((home / "config.json").read_text(encoding="utf-8"))
+    return config
 
 
 def test_init_checks_the_server_and_saves_a_working_configuration(
@@ -106,9 +106,9 @@ def docker(tmp_path: Path) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as socket_:
+        socket_.bind(("127.0.0.1", 0))
+        return int(socket_.getsockname()[1])
 
 
 def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -> None:
@@ -135,11 +135,11 @@ def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -
     finally:
         stopped = fresh("stop", "--profile", "mine", "--json", PATH=docker)
     assert stopped["status"] == "stopped"
-    gone = fresh.run("status", "--profile", "mine", "--json", PATH=docker)
-    assert (gone.code, gone.output["status"]) == (1, "stopped")
+    status = fresh.run("status", "--profile", "mine", "--json", PATH=docker)
+    assert (status.code, status.output["status"]) == (1, "stopped")
 
 
 def test_install_finds_no_agent_in_an_empty_home(fresh: Commands) -> None:
     """It adds plugins to other programs and asks no server; here it only looks."""
-    found = fresh("install", "--list", "--json", PATH="")
-    assert {agent["found"] for agent in found} == {False}
+    agents = fresh("install", "--list", "--json", PATH="")
+    assert {agent["found"] for agent in agents} == {False}

@@ -409,9 +409,9 @@ def test_the_checks_notice_what_is_wrong(walk: Walk) -> None:
             main.append(script);
         }"""
     )
-    found = "\n".join(page_problems(page))
+    text = "\n".join(page_problems(page))
     for problem in ("pixels too wide", "out of order", "critical: label"):
-        assert problem in found
+        assert problem in text
     assert page.evaluate("window.injected") is None
     problems = "\n".join(reader.watch.problems)
     assert "script-src" in problems

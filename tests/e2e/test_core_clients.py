@@ -55,10 +55,10 @@ EACH = [
 def test_all_scenarios_ran_and_every_method_is_called(
     keyed_server: Server, version: str, face: str
 ) -> None:
-    found = result(keyed_server, version, face)
-    assert found["client"] == version
-    assert sorted(found["scenarios"]) == names(version)
-    assert found["uncalled"] == [] or version in BETWEEN
+    outcome = result(keyed_server, version, face)
+    assert outcome["client"] == version
+    assert sorted(outcome["scenarios"]) == names(version)
+    assert outcome["uncalled"] == [] or version in BETWEEN
 
 
 @pytest.mark.parametrize(("version", "face", "name"), EACH)

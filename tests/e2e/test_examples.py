@@ -102,12 +102,14 @@ def python_example(
     """An example in the environment of its `requirements.txt`; skips where that cannot be
     installed."""
     folder = root / "examples" / name
-    wanted = requirements(folder)
+    packages = requirements(folder)
     try:
         # The support bot has the requirements of other tests, and shares their environment.
-        python = client_python("honcho-ai" if name == "support_bot" else f"example-{name}", wanted)
+        python = client_python(
+            "honcho-ai" if name == "support_bot" else f"example-{name}", packages
+        )
     except RuntimeError as error:
-        pytest.skip(f"needs {', '.join(wanted)} from a package index: {error}"[:500])
+        pytest.skip(f"needs {', '.join(packages)} from a package index: {error}"[:500])
     return Example([str(python), str(folder / program)], tmp_path, server, model)
 
 
@@ -155,11 +157,11 @@ def test_the_agent_of_the_vercel_ai_sdk_remembers_and_recalls(
         pytest.skip("needs Node.js and npm")
     source = root / "examples" / "vercel_ai_sdk"
     dependencies = json.loads((source / "package.json").read_text("utf-8"))["dependencies"]
-    wanted = [f"{name}@{version}" for name, version in dependencies.items()]
+    versions = [f"{name}@{version}" for name, version in dependencies.items()]
     try:
-        packages = node_packages("example-vercel", wanted)
+        packages = node_packages("example-vercel", versions)
     except RuntimeError as error:
-        pytest.skip(f"needs {', '.join(wanted)} from a package registry: {error}"[:500])
+        pytest.skip(f"needs {', '.join(versions)} from a package registry: {error}"[:500])
     shutil.copytree(source, tmp_path / "agent")
     (tmp_path / "agent" / "node_modules").symlink_to(packages / "node_modules")
     command = [str(packages / "node_modules" / ".bin" / "tsx"), "agent.ts"]
@@ -192,8 +194,8 @@ def test_the_configurations_for_claude_reach_the_memory(
             await client.call_tool("remember", {"text": text})
         async with Client(started) as client:
             tools = {tool.name for tool in (await client.list_tools()).tools}
-            found = await client.call_tool("recall", {"query": text})
-        assert text in str(found.structured_content)
+            memories = await client.call_tool("recall", {"query": text})
+        assert text in str(memories.structured_content)
         instructions = (folder / "CLAUDE.md").read_text(encoding="utf-8")
         for name in ("recall", "ask", "remember", "forget"):
             assert name in tools

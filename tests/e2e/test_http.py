@@ -55,9 +55,9 @@ def eventually(look: Any, seconds: float = 30.0) -> Any:
 
 def test_messages_become_conclusions_and_answers(http: httpx.Client, path: str) -> None:
     workspace = path.rpartition("/")[2]
-    made = http.post("/v3/workspaces", json={"id": workspace})
-    assert made.status_code == 201
-    assert list(made.json()) == ["id", "uid", "metadata", "configuration", "created_at"]
+    response = http.post("/v3/workspaces", json={"id": workspace})
+    assert response.status_code == 201
+    assert list(response.json()) == ["id", "uid", "metadata", "configuration", "created_at"]
     assert http.post("/v3/workspaces", json={"id": workspace}).status_code == 200
 
     stored = say(http, path, "talk", f"Hello! {FACT}", "What about you?")
@@ -264,7 +264,7 @@ def test_acknowledged_writes_survive_the_end_of_the_process(tmp_path: Path) -> N
     with serving(tmp_path) as again, httpx.Client(base_url=again.url, timeout=30) as http:
         items = http.post("/v3/workspaces/w/sessions/s/messages/list?size=100").json()["items"]
         assert [item["id"] for item in items] == stored
-        eventually(lambda: http.post("/v3/workspaces/w/conclusions/list").json()["total"] >= 20)
+        eventually(lambda: http.post("/v3/workspaces/w/conclusions/list").json()["total"] >= 20, 20)
         time.sleep(0.5)
         assert http.post("/v3/workspaces/w/conclusions/list").json()["total"] == 20, (
             "nothing is derived twice"
@@ -293,7 +293,7 @@ def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         writers = [pool.submit(write, number) for number in range(4)]
-        eventually(lambda: len(acknowledged) > 40)
+        eventually(lambda: len(acknowledged) > 40, 30)
         status = server.stop()
         for writer in writers:
             writer.result(30)

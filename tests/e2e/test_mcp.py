@@ -52,8 +52,8 @@ async def use(client: Client) -> None:
         return result.structured_content
 
     stored = await call("remember", text="Alice keeps bees.")
-    found = await call("recall", query="bees")
-    assert [item["id"] for item in found["conclusions"]] == [stored["id"]]
+    memories = await call("recall", query="bees")
+    assert [item["id"] for item in memories["conclusions"]] == [stored["id"]]
     assert "bees" in (await call("ask", question="What does Alice keep?"))["answer"]
     assert "bees" in (await call("about"))["representation"]
     assert "bees" in (await call("get_context"))["representation"]

@@ -46,8 +46,8 @@ def result(node_client: Path, server: Server) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return outcome
 
 
 def test_all_scenarios_ran(result: dict[str, Any]) -> None:

@@ -67,10 +67,10 @@ def result(results: dict[str, Any], server: Server, version: str) -> Any:
 def test_all_scenarios_ran_and_every_method_is_called(
     results: dict[str, Any], keyed_server: Server, version: str
 ) -> None:
-    found = result(results, keyed_server, version)
-    assert found["client"] == version
-    assert sorted(found["scenarios"]) == scenarios()
-    assert (found["methods"], found["uncalled"]) == (METHODS[version], [])
+    outcome = result(results, keyed_server, version)
+    assert outcome["client"] == version
+    assert sorted(outcome["scenarios"]) == scenarios()
+    assert (outcome["methods"], outcome["uncalled"]) == (METHODS[version], [])
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -93,19 +93,20 @@ class Load:
 
     def stored(self, me: int) -> list[str]:
         """The contents of a writer's session, in its order."""
-        found: list[str] = []
+        contents: list[str] = []
         with httpx.Client(base_url=self.url, timeout=20) as http:
             while True:
                 page = http.post(
                     f"{SESSION}/s{me}/messages/list",
-                    params={"page": len(found) // 100 + 1, "size": 100},
+                    params={"page": len(contents) // 100 + 1, "size": 100},
                     json={},
                 ).json()
-                found += [message["content"] for message in page["items"]]
+                contents += [message["content"] for message in page["items"]]
                 if page["page"] >= page["pages"]:
-                    return found
+                    return contents
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.heavy
 def test_a_postgres_stopped_and_started_under_load_loses_nothing(
     own_server: OwnServer, tmp_path: Path
@@ -124,9 +125,9 @@ def test_a_postgres_stopped_and_started_under_load_loses_nothing(
             try:
                 eventually(lambda: load.written >= 40, what="it is written")
                 own_server.stop()
-                gone = time.monotonic()
+                stopped_at = time.monotonic()
                 ready = httpx.get(f"{server.url}/health/ready", timeout=20)
-                time.sleep(max(0.0, AWAY_SECONDS - (time.monotonic() - gone)))
+                time.sleep(max(0.0, AWAY_SECONDS - (time.monotonic() - stopped_at)))
                 eventually(lambda: len(load.refused) >= 8, what="it is refused")
                 own_server.start()
                 back = time.monotonic()
@@ -141,7 +142,7 @@ def test_a_postgres_stopped_and_started_under_load_loses_nothing(
             for each in running:
                 each.result(30)
         assert ready.status_code == 503
-        told = [ready.text, *(answer.text for _, answer in load.refused)]
+        answers = [ready.text, *(answer.text for _, answer in load.refused)]
         url = make_url(own_server.uri)
         named = {
             str(url.query["host"]),
@@ -151,7 +152,7 @@ def test_a_postgres_stopped_and_started_under_load_loses_nothing(
             "localhost",
             "/tmp",
         }
-        assert [(name, text) for name in named for text in told if name in text] == []
+        assert [(name, text) for name in named for text in answers if name in text] == []
         assert {answer.status_code for _, answer in load.refused} == {503}, server.log
         assert all(int(answer.headers["Retry-After"]) >= 1 for _, answer in load.refused)
         assert [began - back for began, _ in load.refused if began > back + RECOVERY_SECONDS] == []

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from e2e.test_streaming import PATIENCE, next_event
-from e2e.test_streaming import held as held
+from e2e.test_streaming import slow_server as slow_server
 from support.clients.server import Server
 from support.proxies import NAME, PROXIES, missing, proxying
 
@@ -33,12 +33,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("stream
 def proxy(
     request: pytest.FixtureRequest,
     root: Path,
-    held: Server,
+    slow_server: Server,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     folder = tmp_path_factory.mktemp(request.param)
     templates = root / "config" / "memservice_deployment" / "proxy"
-    with proxying(request.param, templates, urlsplit(held.url).netloc, folder) as address:
+    with proxying(request.param, templates, urlsplit(slow_server.url).netloc, folder) as address:
         yield address
 
 
@@ -66,11 +66,11 @@ def status(proxy: str, path: str, host: str | None = None) -> int:
 
 
 def test_a_stream_arrives_in_pieces_through_a_proxy(proxy: str, tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    with answer_when_free(proxy, str(heard)) as answer:
+    marker = tmp_path / "heard"
+    with answer_when_free(proxy, str(marker)) as answer:
         assert answer.status == 200
         assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
-        heard.touch()
+        marker.touch()
         assert next_event(answer) == {"delta": {"content": " and second"}, "done": False}
         assert next_event(answer) == {"done": True}
 

@@ -62,7 +62,7 @@ def memservice_reasoners():
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def slow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of one process with two threads, so with one slot for slow answers."""
     folder = tmp_path_factory.mktemp("held")
     (folder / "held_reasoner.py").write_text(PLUGIN, encoding="utf-8")
@@ -141,47 +141,50 @@ def next_event(answer: http.client.HTTPResponse) -> Any:
     return json.loads(line[6:])
 
 
-def test_the_first_piece_arrives_before_the_last_is_created(held: Server, tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    with stream_when_free(held, str(heard)) as answer:
+def test_the_first_piece_arrives_before_the_last_is_created(
+    slow_server: Server, tmp_path: Path
+) -> None:
+    marker = tmp_path / "heard"
+    with stream_when_free(slow_server, str(marker)) as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         assert answer.headers["Transfer-Encoding"] == "chunked"
         assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
-        heard.touch()
+        marker.touch()
         assert next_event(answer) == {"delta": {"content": " and second"}, "done": False}
         assert next_event(answer) == {"done": True}
         assert answer.read() == b""
 
 
-def test_slow_answers_leave_threads_for_other_requests(held: Server, tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    with stream_when_free(held, str(heard), "chat") as answer:
+def test_slow_answers_leave_threads_for_other_requests(slow_server: Server, tmp_path: Path) -> None:
+    marker = tmp_path / "heard"
+    with stream_when_free(slow_server, str(marker), "chat") as answer:
         next_event(answer)
-        with stream(held, "x") as refused:
+        with stream(slow_server, "x") as refused:
             assert refused.status == 503
             assert refused.headers["Retry-After"] is not None
             assert "try again" in json.load(refused)["detail"]
-        assert post(held, "peers/list", {})["total"] == 1
-        heard.touch()
+        assert post(slow_server, "peers/list", {})["total"] == 1
+        marker.touch()
         assert [next_event(answer)["done"], next_event(answer)["done"]] == [False, True]
         answer.read()
 
 
-def test_an_answer_that_fails_is_cut_off(held: Server) -> None:
+def test_an_answer_that_fails_is_cut_off(slow_server: Server) -> None:
     """The body ends without the last chunk, so no client can take it for complete; the log says
     why, not what was asked."""
-    with stream_when_free(held, "fail") as answer:
+    with stream_when_free(slow_server, "fail") as answer:
         assert next_event(answer) == {"delta": {"content": "first"}, "done": False}
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
             answer.read()
     # Its slot is free again.
-    with stream_when_free(held, "fail") as answer:
+    with stream_when_free(slow_server, "fail") as answer:
         assert answer.status == 200
-    assert "a streamed answer failed: builtins.ConnectionError" in held.log
+    assert "a streamed answer failed: builtins.ConnectionError" in slow_server.log
     # The next test looks for tracebacks in the log, and gunicorn logs this one a moment later.
     eventually(
-        lambda: held.log.count("Error handling request") >= 2, what="both failures are logged"
+        lambda: slow_server.log.count("Error handling request") >= 2,
+        what="both failures are logged",
     )
 
 
@@ -212,15 +215,17 @@ def first_piece_received(server: Server, query: str) -> Iterator[socket.socket]:
 
 
 @pytest.mark.parametrize("again", range(3))
-def test_a_client_that_disconnects_frees_its_slot(held: Server, tmp_path: Path, again: int) -> None:
+def test_a_client_that_disconnects_frees_its_slot(
+    slow_server: Server, tmp_path: Path, again: int
+) -> None:
     """Noticed when the next piece is sent, at the latest; until then the only slot is taken."""
-    heard, logged = tmp_path / "heard", len(held.log)
-    with first_piece_received(held, str(heard)) as connection:
+    marker, logged = tmp_path / "heard", len(slow_server.log)
+    with first_piece_received(slow_server, str(marker)) as connection:
         # what follows is refused by a reset
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    heard.touch()
-    with stream_when_free(held, str(heard)) as answer:
+    marker.touch()
+    with stream_when_free(slow_server, str(marker)) as answer:
         assert answer.status == 200
         assert [next_event(answer)["done"] for _ in range(3)] == [False, False, True]
         answer.read()
-    assert "Traceback" not in held.log[logged:]
+    assert "Traceback" not in slow_server.log[logged:]

@@ -33,8 +33,8 @@ def open_services(local_storage_name: str, tmp_path: Path) -> Iterator[OpenServi
             if local_storage_name == "memory"
             else sqlite_store_at(tmp_path / f"s{next(numbers)}.db")
         )
-        given = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **settings}
-        loaded = load_settings(environ=given, cwd=tmp_path)
+        environ = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **settings}
+        loaded = load_settings(environ=environ, cwd=tmp_path)
         clock = Clock()
         runtime = open_runtime(
             loaded,

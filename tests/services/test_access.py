@@ -55,12 +55,12 @@ def _services() -> Iterator[tuple[str, Callable[..., Any]]]:
     for module in pkgutil.walk_packages(services.__path__, f"{services.__name__}."):
         if module.name.startswith(GENERATION_1):
             continue
-        found = importlib.import_module(module.name)
-        for name, function in inspect.getmembers(found, inspect.isfunction):
+        imported = importlib.import_module(module.name)
+        for name, function in inspect.getmembers(imported, inspect.isfunction):
             takes = inspect.signature(function).parameters
             path = f"{module.name.removeprefix(services.__name__ + '.')}.{name}"
             if (
-                function.__module__ == found.__name__
+                function.__module__ == imported.__name__
                 and not name.startswith("_")
                 and list(takes)[:2] == ["rt", "principal"]
                 and path not in OF_THE_CALLER
@@ -85,10 +85,10 @@ def test_unauthorised_callers_are_refused_before_any_effect(
         for parameter in list(inspect.signature(function).parameters.values())[2:]
         if parameter.default is parameter.empty
     ]
-    given = {parameter.name: NAMES.get(parameter.name, Untouchable()) for parameter in required}
+    arguments = {parameter.name: NAMES.get(parameter.name, Untouchable()) for parameter in required}
     for stranger, principal in STRANGERS.items():
         with subtests.test(stranger=stranger), pytest.raises(Unauthorised):
-            function(Untouchable(), principal, **given)
+            function(Untouchable(), principal, **arguments)
 
 
 ADMIN = Principal(admin=True)
@@ -100,7 +100,7 @@ ALICE_IN_ROOM = Principal(workspace_id="acme", peer_id="alice", session_id="room
 
 
 @pytest.mark.parametrize(
-    ("asked", "let_in"),
+    ("names", "let_in"),
     [
         ({}, {"admin", "workspace"}),
         ({"peer_id": "alice"}, {"admin", "workspace", "alice", "in room"}),
@@ -112,7 +112,7 @@ ALICE_IN_ROOM = Principal(workspace_id="acme", peer_id="alice", session_id="room
         ({"member": True}, {"admin", "workspace"}),
     ],
 )
-def test_the_narrowest_name_counts(asked: dict[str, Any], let_in: set[str]) -> None:
+def test_the_narrowest_name_counts(names: dict[str, Any], let_in: set[str]) -> None:
     callers = {
         "admin": ADMIN,
         "workspace": WORKSPACE,
@@ -121,11 +121,11 @@ def test_the_narrowest_name_counts(asked: dict[str, Any], let_in: set[str]) -> N
         "room": ROOM,
         "both": ALICE_IN_ROOM,
     }
-    found = set()
+    permitted = set()
     for name, principal in callers.items():
         try:
-            policy.require(principal, "acme", **asked)
+            policy.require(principal, "acme", **names)
         except Unauthorised:
             continue
-        found.add(name)
-    assert found == let_in
+        permitted.add(name)
+    assert permitted == let_in

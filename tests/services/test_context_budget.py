@@ -21,7 +21,7 @@ HEADINGS = tokens.count("EXPLICIT:\n\n\nDEDUCTIVE:\n\n\nINDUCTIVE:\n\n\nCONTRADI
 
 
 def expected(
-    said: Sequence[Message],
+    messages: Sequence[Message],
     budget: int,
     short: tuple[int, int] | None,
     long: tuple[int, int] | None,
@@ -34,16 +34,16 @@ def expected(
         kind, chosen = LONG, long
     elif short is not None and 0 < short[1] <= cap:
         kind, chosen = SHORT, short
-    candidates = said[chosen[0] :] if chosen else said
+    candidates = messages[chosen[0] :] if chosen else messages
     left = budget - (chosen[1] if chosen else 0)
-    kept: list[str] = []
+    contents_chosen: list[str] = []
     total = 0
     for message in reversed(candidates):
         total += message.tokens
         if total > left:
             break
-        kept.append(message.content)
-    return kind, kept[::-1]
+        contents_chosen.append(message.content)
+    return kind, contents_chosen[::-1]
 
 
 SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
@@ -72,7 +72,7 @@ def test_summary_and_messages_follow_the_budget_rule(
     session = f"s{number}-{len(lengths)}"
     services.join(session)
     before = services.context(session, summary=False).messages
-    said = [
+    messages = [
         *before,
         *(
             services.say(session, *[("ann", " ".join([WORD] * length)) for length in lengths])
@@ -81,19 +81,19 @@ def test_summary_and_messages_follow_the_budget_rule(
         ),
     ]
     chosen = {
-        kind: (found[0] % len(said), found[1])
-        for kind, found in ((SHORT, short), (LONG, long))
-        if found is not None and said
+        kind: (answer[0] % len(messages), answer[1])
+        for kind, answer in ((SHORT, short), (LONG, long))
+        if answer is not None and messages
     }
     services.rt.storage.write(lambda tx: tx.rows.delete(Summary, TRUE))
     for kind, (index, cost) in chosen.items():
-        services.summarise(said[index], kind, cost)
+        services.summarise(messages[index], kind, cost)
     for budget in budgets:
-        found = services.context(session, tokens=budget)
-        summary, kept = expected(said, budget, chosen.get(SHORT), chosen.get(LONG))
-        assert (found.summary.kind if found.summary else None, contents(found.messages)) == (
+        answer = services.context(session, tokens=budget)
+        summary, newest = expected(messages, budget, chosen.get(SHORT), chosen.get(LONG))
+        assert (answer.summary.kind if answer.summary else None, contents(answer.messages)) == (
             summary,
-            kept,
+            newest,
         ), budget
 
 
@@ -104,12 +104,13 @@ def test_empty_messages_cost_nothing(services: Services) -> None:
 
 
 def test_a_target_without_conclusions_costs_its_headings(services: Services) -> None:
-    (said,) = services.say("s", ("ann", "hello"))
-    found = services.context("s", tokens=HEADINGS + said.tokens, peer_target="ann")
-    assert contents(found.messages) == ["hello"]
-    assert found.representation == ""
+    (message,) = services.say("s", ("ann", "hello"))
+    answer = services.context("s", tokens=HEADINGS + message.tokens, peer_target="ann")
+    assert contents(answer.messages) == ["hello"]
+    assert answer.representation == ""
     assert (
-        services.context("s", tokens=HEADINGS + said.tokens - 1, peer_target="ann").messages == []
+        services.context("s", tokens=HEADINGS + message.tokens - 1, peer_target="ann").messages
+        == []
     )
 
 
@@ -117,23 +118,23 @@ def test_card_lines_cost_their_joined_tokens(services: Services) -> None:
     from memservice.services import cards
     from support.services.services import ME, WORKSPACE
 
-    (said,) = services.say("s", ("ann", "hello"))
+    (message,) = services.say("s", ("ann", "hello"))
     lines = ["Name: Ann", "Plays the viola da gamba"]
     cards.put(services.rt, ME, WORKSPACE, "ann", None, lines)
-    cost = HEADINGS + tokens.count("\n".join(lines)) + said.tokens
-    assert services.context("s", tokens=cost, peer_target="ann").messages == [said]
+    cost = HEADINGS + tokens.count("\n".join(lines)) + message.tokens
+    assert services.context("s", tokens=cost, peer_target="ann").messages == [message]
     poor = services.context("s", tokens=cost - 1, peer_target="ann")
     assert (poor.messages, poor.card) == ([], lines), (
         "what is known of the target is paid for first"
     )
     assert services.context(
         "s", tokens=cost - tokens.count("\n".join(lines)), peer_target="ann", limit_to_session=True
-    ).messages == [said]
+    ).messages == [message]
 
 
 def test_a_spent_budget_leaves_no_summary_either(services: Services) -> None:
-    (said,) = services.say("s", ("ann", "hello"))
-    services.summarise(said, SHORT, 1)
+    (message,) = services.say("s", ("ann", "hello"))
+    services.summarise(message, SHORT, 1)
     services.conclude("ann", "ann", " ".join(["likes tea"] * 40))
     rich = services.context("s", tokens=1000, peer_target="ann")
     assert rich.summary is not None

@@ -36,7 +36,7 @@ DEEP = Paging(page=2, size=10, reverse=True)
 @dataclass
 class Sized:
     services: Services
-    said: list[Message]
+    message_rows: list[Message]
     concluded: list[Conclusion]
     statements: list[str] = field(default_factory=list)
 
@@ -61,7 +61,7 @@ def fill(path: Path, size: int) -> Sized:
     runtime = open_runtime(loaded, clock=Clock())
     runtime.storage.migrate()
     services = Services(runtime, Clock())
-    said: list[Message] = []
+    message_rows: list[Message] = []
     concluded: list[Conclusion] = []
     services.peer("ann", "bob", metadata={"name": "A B"})
     for start in range(0, size, 20):
@@ -74,7 +74,7 @@ def fill(path: Path, size: int) -> Sized:
             for n in range(20)
         ]
         # One session that grows, and as many others.
-        said += messages.create(runtime, ME, WORKSPACE, "s", drafts[:16])
+        message_rows += messages.create(runtime, ME, WORKSPACE, "s", drafts[:16])
         messages.create(runtime, ME, WORKSPACE, f"s{start}", drafts[16:])
         texts = [ConclusionDraft(f"saw {start + n} herons", "ann", "bob", "s") for n in range(20)]
         concluded += concluding.create(runtime, ME, WORKSPACE, texts)
@@ -87,9 +87,9 @@ def fill(path: Path, size: int) -> Sized:
         for n in range(size)
     ]
     runtime.storage.write(lambda tx: tx.rows.put([api_keys.bound(tx, named[0]), *named[1:]]))
-    services.summarise(said[5], "short", 5)
+    services.summarise(message_rows[5], "short", 5)
     cards.put(runtime, ME, WORKSPACE, "ann", None, ["Name: Ann"])
-    sized = Sized(services, said, concluded)
+    sized = Sized(services, message_rows, concluded)
     engine = runtime.storage.engine  # type: ignore[attr-defined]
     sa.event.listen(
         engine, "connect", lambda driver, record: driver.set_trace_callback(sized.statements.append)
@@ -100,9 +100,9 @@ def fill(path: Path, size: int) -> Sized:
 
 @pytest.fixture(scope="module")
 def sized(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sized, ...]]:
-    made = tuple(fill(tmp_path_factory.mktemp("cost") / "m.db", size) for size in SIZES)
-    yield made
-    for one in made:
+    sizes = tuple(fill(tmp_path_factory.mktemp("cost") / "m.db", size) for size in SIZES)
+    yield sizes
+    for one in sizes:
         one.services.rt.close()
 
 
@@ -114,9 +114,9 @@ def recognise(rt: Runtime) -> None:
     """As each request does it that shows a key."""
     claims = Claims(id="k0", workspace=WORKSPACE, peer="ann", session="s")
     with rt.storage.read() as tx:
-        found = api_keys.recognise(tx, claims, "")
-    assert found is not None
-    assert found.session_uid
+        match = api_keys.recognise(tx, claims, "")
+    assert match is not None
+    assert match.session_uid
 
 
 NONE = MemberConfig()
@@ -166,7 +166,10 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
             )
         ),
     ),
-    "get message": (2, _rt(lambda rt, s: messages.get(rt, ME, WORKSPACE, "s", s.said[3].uid))),
+    "get message": (
+        2,
+        _rt(lambda rt, s: messages.get(rt, ME, WORKSPACE, "s", s.message_rows[3].uid)),
+    ),
     "context": (5, lambda s: s.services.context("s", tokens=100)),
     "context with target": (
         8,

@@ -297,7 +297,7 @@ def test_without_the_extra_word_files_are_refused_with_its_name(
     monkeypatch.setattr(
         formats,
         "_run_reader",
-        lambda *given: {"error": reader.NOT_INSTALLED, "message": "No module named 'docx'"},
+        lambda *arguments: {"error": reader.NOT_INSTALLED, "message": "No module named 'docx'"},
     )
     with pytest.raises(UnsupportedMedia, match=r"pip install 'memservice\[uploads\]'"):
         formats.text_of("docx", b"", MANY)
@@ -314,13 +314,13 @@ def test_the_reader_process_has_none_of_the_servers_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What it is given of the environment is what it needs to start."""
-    seen: dict[str, str] = {}
+    environ: dict[str, str] = {}
 
     def run(command: list[str], **options: object) -> subprocess.CompletedProcess[bytes]:
-        seen.update(options["env"])  # type: ignore[call-overload]
+        environ.update(options["env"])  # type: ignore[call-overload]
         return subprocess.CompletedProcess(command, 0, json.dumps({"text": "x"}).encode(), b"")
 
     monkeypatch.setenv("AUTH_JWT_SECRET", "secret")
     monkeypatch.setattr(subprocess, "run", run)
     assert formats.text_of("pdf", b"", MANY) == "x"
-    assert seen.keys() <= {"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR"}
+    assert environ.keys() <= {"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR"}

@@ -47,32 +47,32 @@ def test_the_shares_of_the_lists_add_up_to_the_score(services: Services) -> None
     services.peer("ann")
     services.conclude("ann", "ann", *texts)
     pair = {"observer": "ann", "observed": "ann"}
-    found = conclusions.explain(
+    explained = conclusions.explain(
         services.rt, ME, WORKSPACE, QueryOptions("herons river", filters=pair)
     )
-    assert [row.content for row in found.rows] == services.ask("herons river", "ann", "ann")
-    assert list(found.lists) == ["text", "vector"]
-    for parts in found.parts:
+    assert [row.content for row in explained.rows] == services.ask("herons river", "ann", "ann")
+    assert list(explained.lists) == ["text", "vector"]
+    for parts in explained.parts:
         shares = [part.share for part in (parts.text, parts.vector) if part is not None]
         assert parts.score == pytest.approx(sum(shares))
-    assert [parts.score for parts in found.parts] == sorted(
-        (parts.score for parts in found.parts), reverse=True
+    assert [parts.score for parts in explained.parts] == sorted(
+        (parts.score for parts in explained.parts), reverse=True
     )
-    ranks = sorted(parts.text.rank for parts in found.parts if parts.text is not None)
+    ranks = sorted(parts.text.rank for parts in explained.parts if parts.text is not None)
     assert ranks == list(range(1, len(ranks) + 1))
-    best = found.parts[0]
+    best = explained.parts[0]
     assert best.text is not None
-    assert best.text.share == pytest.approx(1 / (found.fusion_k + best.text.rank))
+    assert best.text.share == pytest.approx(1 / (explained.fusion_k + best.text.rank))
     assert best.vector is not None
     assert best.vector.rank is not None
-    assert best.vector.share == pytest.approx(1 / (found.fusion_k + best.vector.rank))
+    assert best.vector.share == pytest.approx(1 / (explained.fusion_k + best.vector.rank))
 
 
 def test_the_order_is_that_of_the_search(services: Services) -> None:
     fill(services)
-    found = explain(services, "heron river")
-    assert [row.content for row in found.rows] == services.search("heron river")
-    assert list(found.lists) == ["text"], "the default embedder has no vectors of messages"
+    explained = explain(services, "heron river")
+    assert [row.content for row in explained.rows] == services.search("heron river")
+    assert list(explained.lists) == ["text"], "the default embedder has no vectors of messages"
 
 
 def test_a_neighbour_has_a_score_by_text_but_none_of_its_own(services: Services) -> None:
@@ -105,9 +105,9 @@ def test_what_each_filter_removed_is_counted(services: Services) -> None:
     of_ann = explain(services, "heron", peer_id="ann")
     assert of_ann.counts == Counts(5, {"peer": 2, "limit": 0})
     services.join("t", "carol")
-    seen = {"peer_perspective": "carol", "peer_id": "ann"}
+    filters = {"peer_perspective": "carol", "peer_id": "ann"}
     services.say("t", ("ann", "another heron"))
-    of_carol = explain(services, "heron", filters=seen)
+    of_carol = explain(services, "heron", filters=filters)
     assert [row.content for row in of_carol.rows] == ["another heron"]
     assert of_carol.counts == Counts(6, {"peer_perspective": 5, "filters": 0, "limit": 0})
     assert explain(services, "heron", session_id="t", limit=1).counts == Counts(3, {"limit": 2})
@@ -121,10 +121,10 @@ def test_a_query_of_conclusions_counts_its_distance_and_filters(services: Servic
     services.conclude("ann", "ann", "ann likes herons")
     pair = {"observer": "ann", "observed": "bob"}
     where, text = (services.rt, ME, WORKSPACE), "likes herons"
-    found = conclusions.explain(*where, QueryOptions(text, filters=pair))
-    assert [row.content for row in found.rows] == services.ask("likes herons", "ann", "bob")
-    assert found.counts is not None
-    assert found.counts.removed == {"filters": 0, "limit": 0}
+    explained = conclusions.explain(*where, QueryOptions(text, filters=pair))
+    assert [row.content for row in explained.rows] == services.ask("likes herons", "ann", "bob")
+    assert explained.counts is not None
+    assert explained.counts.removed == {"filters": 0, "limit": 0}
     near = conclusions.explain(*where, QueryOptions(text, distance=0.0, filters=pair))
     assert near.counts == Counts(3, {"filters": 0, "distance": 3 - len(near.rows), "limit": 0})
     assert near.counts.removed["distance"] == 1
@@ -161,7 +161,7 @@ def test_messages_of_a_peer_that_is_being_erased_share_no_words_and_are_not_coun
     services.say("s", ("ann", "who was there"), ("bob", "a heron"), ("ann", "I see"))
     assert len(explain(services, "heron").rows) == 3
     erasure.erase(services.rt, ME, WORKSPACE, "bob", "keep")
-    found = explain(services, "heron")
-    assert [parts.text for parts in found.parts] == [None] * len(found.rows)
-    assert found.counts is not None
-    assert found.counts.candidates == len(found.rows)
+    explained = explain(services, "heron")
+    assert [parts.text for parts in explained.parts] == [None] * len(explained.rows)
+    assert explained.counts is not None
+    assert explained.counts.candidates == len(explained.rows)

@@ -53,11 +53,11 @@ def rows(services: Services, record: type[Any]) -> list[Any]:
         return list(tx.rows.page(record, TRUE))
 
 
-def said(services: Services) -> list[tuple[str, str]]:
+def messages_of(services: Services) -> list[tuple[str, str]]:
     return [(message.author, message.content) for message in rows(services, r.Message)]
 
 
-def held(services: Services) -> list[tuple[str, str]]:
+def conclusions_of(services: Services) -> list[tuple[str, str]]:
     return [(row.observed, row.content) for row in rows(services, r.Conclusion)]
 
 
@@ -88,12 +88,12 @@ def test_a_bare_list_of_mem0(services: Services, file: Path) -> None:
 
 def test_users_threads_and_facts_of_zep(services: Services, file: Path) -> None:
     report = load(services, file, "zep", histories.TEXTS["zep"])
-    assert sorted(said(services)) == [
+    assert sorted(messages_of(services)) == [
         ("alice", "I moved."),
         ("assistant", "Where to?"),
         ("bob", "I have a dog."),
     ]
-    assert held(services) == [("alice", "Alice lives in Porto")]
+    assert conclusions_of(services) == [("alice", "Alice lives in Porto")]
     assert report.left_out == {"outdated": 1}
 
 
@@ -101,18 +101,25 @@ def test_agents_of_letta(services: Services, file: Path) -> None:
     load(services, file, "letta", histories.TEXTS["letta"])
     (agent,) = [peer.slug for peer in rows(services, r.Peer) if peer.slug != "me"]
     assert agent.startswith("Sam-the-helper-")
-    assert said(services) == [("me", "I am Chad."), (agent, "Hello, Chad!"), ("me", "Bye.")]
-    assert held(services) == [("me", "Name: Chad"), ("me", "Likes boats"), (agent, "I am kind.")]
+    assert messages_of(services) == [("me", "I am Chad."), (agent, "Hello, Chad!"), ("me", "Bye.")]
+    assert conclusions_of(services) == [
+        ("me", "Name: Chad"),
+        ("me", "Likes boats"),
+        (agent, "I am kind."),
+    ]
 
 
 def test_an_agent_of_letta_in_the_older_format(services: Services, file: Path) -> None:
     load(services, file, "letta", json.dumps(histories.OLDER_LETTA))
-    assert (said(services), held(services)) == ([("me", "Hi")], [("me", "Name: Chad")])
+    assert (messages_of(services), conclusions_of(services)) == (
+        [("me", "Hi")],
+        [("me", "Name: Chad")],
+    )
 
 
 def test_conversations_of_chatgpt(services: Services, file: Path) -> None:
     load(services, file, "chatgpt", histories.TEXTS["chatgpt"])
-    assert said(services) == [
+    assert messages_of(services) == [
         ("me", "I am allergic to nuts."),
         ("chatgpt", "Noted."),
         ("me", "And to shellfish."),
@@ -124,12 +131,12 @@ def test_conversations_of_chatgpt(services: Services, file: Path) -> None:
 
 def test_conversations_of_claude(services: Services, file: Path) -> None:
     load(services, file, "claude", histories.TEXTS["claude"])
-    assert said(services) == [("me", "I fly to Oslo."), ("claude", "Have fun.")]
+    assert messages_of(services) == [("me", "I fly to Oslo."), ("claude", "Have fun.")]
 
 
 def test_lines_of_chats(services: Services, file: Path) -> None:
     load(services, file, "chat", histories.TEXTS["chat"])
-    assert sorted(said(services)) == [
+    assert sorted(messages_of(services)) == [
         ("bot", "Nice."),
         ("maria", "I moved to Porto."),
         ("tom", "I have a boat."),
@@ -183,7 +190,7 @@ def test_an_interrupted_import_is_continued(services: Services, file: Path) -> N
         importing.load(services.rt, request, no_progress, cut_off)
     assert 0 < len(rows(services, r.Message)) < 1_500
     load(services, file, "chat")
-    assert sorted(content for _, content in said(services)) == sorted(
+    assert sorted(content for _, content in messages_of(services)) == sorted(
         item["content"] for item in items
     )
     tasks = [task for task in rows(services, r.Task) if task.kind == "representation"]
@@ -212,8 +219,8 @@ def test_a_conversation_that_differs_is_left_as_it_is(services: Services, file: 
         ),
     )
     assert report.left_out == {"changed": 1}
-    assert ("bot", "Great.") not in said(services)
-    assert ("tom", "Hi") in said(services)
+    assert ("bot", "Great.") not in messages_of(services)
+    assert ("tom", "Hi") in messages_of(services)
 
 
 def test_conclusions_are_derived_from_what_users_say(services: Services, file: Path) -> None:
@@ -248,7 +255,7 @@ def test_two_workspaces_have_the_same_history(services: Services, file: Path) ->
 def test_long_messages_are_stored_in_parts(open_services: OpenServices, file: Path) -> None:
     services = open_services(MAX_MESSAGE_SIZE="10")
     load(services, file, "chat", histories.lines({"peer": "p", "content": "x" * 25}))
-    assert [len(content) for _, content in said(services)] == [10, 10, 5]
+    assert [len(content) for _, content in messages_of(services)] == [10, 10, 5]
 
 
 def test_names_are_bounded_and_stay_distinct(services: Services, file: Path) -> None:
@@ -280,7 +287,7 @@ def test_plugins_change_and_refuse(open_services: OpenServices, file: Path) -> N
     services = open_services(Redactor())
     report = load(services, file, "chat", histories.TEXTS["chat"])
     assert report.left_out == {"refused": 1}
-    assert ("maria", "I moved to ….") in said(services)
+    assert ("maria", "I moved to ….") in messages_of(services)
     again = load(services, file, "chat")
     assert again.left_out == {"refused": 1}
     assert again.report is not None
@@ -362,7 +369,7 @@ def test_damaged_archives(services: Services, tmp_path: Path) -> None:
 
 def test_halves_of_characters_and_nul_are_replaced(services: Services, file: Path) -> None:
     load(services, file, "claude", histories.TEXTS["claude"].replace("Oslo", "\\ud83d\\u0000!"))
-    assert ("me", "I fly to \ufffd!.") in said(services)
+    assert ("me", "I fly to \ufffd!.") in messages_of(services)
 
 
 def test_entries_are_those_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:

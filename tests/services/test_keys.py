@@ -129,7 +129,7 @@ def test_a_key_without_names_is_labelled_as_admin_key(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expires_at", "label", "field"),
+    ("request", "expires_at", "label", "field"),
     [
         (KeyRequest(peer_id="alice"), None, None, "workspace_id"),
         (KeyRequest(session_id="room"), None, None, "workspace_id"),
@@ -144,10 +144,10 @@ def test_a_key_without_names_is_labelled_as_admin_key(
     ],
 )
 def test_invalid_keys_are_not_minted(
-    rt: Runtime, wanted: KeyRequest, expires_at: datetime | None, label: str | None, field: str
+    rt: Runtime, request: KeyRequest, expires_at: datetime | None, label: str | None, field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        api_keys.mint(rt, ALL, wanted, expires_at, label)
+        api_keys.mint(rt, ALL, request, expires_at, label)
     assert [problem.loc for problem in refused.value.problems] == [(field,)]
     assert api_keys.page(rt, ALL, Paging()).total == 0
 
@@ -199,9 +199,9 @@ def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
             {"peer_id": "alice", "session_id": "room"},
         )
     ]
-    whole, alice, room, both = (api_keys.mint(rt, ALL, wanted).token for wanted in every)
+    whole, alice, of_session, both = (api_keys.mint(rt, ALL, request).token for request in every)
     delete(rt, Session, "room")
-    for token in (room, both):
+    for token in (of_session, both):
         with pytest.raises(Unauthorised, match="JWT revoked"):
             recognise(rt, token)
     for token in (whole, alice):
@@ -209,7 +209,7 @@ def test_a_key_that_a_deletion_missed_is_not_recognised(rt: Runtime) -> None:
     delete(rt, Workspace, "acme")
     sessions.get_or_create(rt, ALL, "acme", "room")
     peers.get_or_create(rt, ALL, "acme", "alice", None, None)
-    for token in (whole, alice, room, both):
+    for token in (whole, alice, of_session, both):
         with pytest.raises(Unauthorised, match="JWT revoked"):
             recognise(rt, token)
 
@@ -219,8 +219,8 @@ def test_keys_are_revoked_in_the_transaction_that_deletes(
 ) -> None:
     sessions.get_or_create(rt, ALL, "acme", "room")
     of_session, of_workspace, other = (
-        api_keys.mint(rt, ALL, wanted)
-        for wanted in (
+        api_keys.mint(rt, ALL, request)
+        for request in (
             KeyRequest(workspace_id="acme", session_id="room"),
             KeyRequest(workspace_id="acme"),
             KeyRequest(workspace_id="other", session_id="room"),
@@ -287,14 +287,14 @@ def test_a_key_that_is_not_in_the_store_is_refused(rt: Runtime) -> None:
 
 
 def test_keys_are_listed_in_pages(rt: Runtime, clock: Clock) -> None:
-    made = []
+    keys = []
     for number in range(5):
-        made.append(api_keys.mint(rt, ALL, KeyRequest(workspace_id=f"w{number}")).key)
+        keys.append(api_keys.mint(rt, ALL, KeyRequest(workspace_id=f"w{number}")).key)
         clock.pass_(seconds=number % 2)
-    assert api_keys.page(rt, ALL, Paging(1, 3)).items == made[:3]
+    assert api_keys.page(rt, ALL, Paging(1, 3)).items == keys[:3]
     last = api_keys.page(rt, ALL, Paging(2, 3))
-    assert (last.items, last.total, last.pages) == (made[3:], 5, 2)
-    assert api_keys.page(rt, ALL, Paging(1, 50, reverse=True)).items == made[::-1]
+    assert (last.items, last.total, last.pages) == (keys[3:], 5, 2)
+    assert api_keys.page(rt, ALL, Paging(1, 50, reverse=True)).items == keys[::-1]
 
 
 def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
@@ -311,14 +311,14 @@ def test_without_authentication_there_are_no_keys(tmp_path: Path) -> None:
 
 
 def eventually(rt: Runtime, uid: str, at: datetime | None) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 10
     while True:
         with rt.storage.read() as tx:
-            found = tx.keys.by_uid(uid)
-        assert found is not None
-        if found.last_used_at == at:
+            key = tx.keys.by_uid(uid)
+        assert key is not None
+        if key.last_used_at == at:
             return
-        assert time.monotonic() < deadline, f"last used {found.last_used_at}, not {at}"
+        assert time.monotonic() < deadline, f"last used {key.last_used_at}, not {at}"
         time.sleep(0.01)
 
 
@@ -379,7 +379,7 @@ def test_many_concurrent_uses_are_recorded_once(rt: Runtime, clock: Clock) -> No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(10)
     for usage in usages:
         usage.close()
     for each in minted:
@@ -393,9 +393,9 @@ def test_closing_writes_what_is_pending(rt: Runtime) -> None:
         usage.note(rt, minted.key, START)
         usage.close()
         with rt.storage.read() as tx:
-            found = tx.keys.by_uid(minted.key.uid)
-        assert found is not None
-        assert found.last_used_at == START
+            key = tx.keys.by_uid(minted.key.uid)
+        assert key is not None
+        assert key.last_used_at == START
         usage.note(rt, minted.key, START)  # afterwards nothing happens
 
 
@@ -412,7 +412,7 @@ def test_a_failed_record_of_use_is_logged_and_fails_no_request(
     with monkeypatch.context() as patched:
         patched.setattr(rt.storage, "write", failing)
         usage.note(rt, minted.key, START)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 10
         while "could not store the last use of 1 keys" not in caplog.text:
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -132,9 +132,9 @@ def test_writes_do_not_read_all_members_of_a_large_session(
     real, read = kind.page, [0]
 
     def page(self: Any, record: type[Any], *args: Any, **options: Any) -> list[Any]:
-        found = real(self, record, *args, **options)
-        read[0] += len(found) if record is Member else 0
-        return found
+        rows = real(self, record, *args, **options)
+        read[0] += len(rows) if record is Member else 0
+        return rows
 
     monkeypatch.setattr(kind, "page", page)
     for job in (

@@ -23,24 +23,24 @@ from memservice.services import (
     cards,
     conclusions,
     corrections,
-    dream_changes,
     dreams,
     history,
     messages,
     moments,
     peers,
+    supersession,
     workspaces,
 )
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import chat
 from memservice.services.chat.chat import ChatOptions
 from memservice.services.conclusions import ConclusionDraft, Shown
-from memservice.services.dream_changes import Supersession
 from memservice.services.messages import Draft
 from memservice.services.paging import Paging
 from memservice.services.retrieval import context, representation, superseded_candidates
 from memservice.services.retrieval.context import SessionContextOptions
 from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.services.supersession import Supersession
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
 from support.examples import examples
@@ -93,7 +93,7 @@ class Memory:
             assert rows[0] is not None
             assert rows[1] is not None
             step = Supersession(rows[0], rows[1].key, "the same")
-            dream_changes.supersede(self.rt, tx, workspace.key, [step])
+            supersession.supersede(self.rt, tx, workspace.key, [step])
 
         self.rt.storage.write(change)
 
@@ -131,8 +131,8 @@ class Memory:
 def opened(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     folder: Path = tmp_path_factory.mktemp("moments")
     with store_of(storage_name, folder) as uri:
-        given = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal"}
-        loaded = load_settings(environ=given, cwd=folder)
+        environ = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal"}
+        loaded = load_settings(environ=environ, cwd=folder)
         rt = open_runtime(loaded, "command", plugins=load_plugins(loaded), clock=Clock())
         rt.storage.migrate()
         yield rt
@@ -167,16 +167,16 @@ def test_reads_as_of_a_time_equal_what_was_observed_then(
     clock = opened.clock
     assert isinstance(clock, Clock)
     memory = Memory(opened, clock)
-    made: list[Conclusion] = [memory.conclude(TEXTS[0])]
+    corrected: list[Conclusion] = [memory.conclude(TEXTS[0])]
     deleted: set[str] = set()
     observations = [(clock.now, memory.observe())]
     for step, first, second in steps:
         clock.advance(minutes=1)
-        _take(memory, step, first, second, made, deleted)
+        _take(memory, step, first, second, corrected, deleted)
         observations.append((clock.now, memory.observe()))
         clock.advance(minutes=1)
         observations.append((clock.now, observations[-1][1]))
-    erased = {row.content for row in made if row.uid in deleted}
+    erased = {row.content for row in corrected if row.uid in deleted}
     for moment, before in observations:
         now = memory.observe(wire(moment))
         assert now.listed == [uid for uid in before.listed if uid not in deleted]
@@ -186,22 +186,27 @@ def test_reads_as_of_a_time_equal_what_was_observed_then(
 
 
 def _take(
-    memory: Memory, step: str, first: int, second: int, made: list[Conclusion], deleted: set[str]
+    memory: Memory,
+    step: str,
+    first: int,
+    second: int,
+    versions: list[Conclusion],
+    deleted: set[str],
 ) -> None:
     live = memory.rows()
     row = live[first % len(live)] if live else None
     if step == "conclude":
-        made.append(memory.conclude(TEXTS[second]))
+        versions.append(memory.conclude(TEXTS[second]))
     elif step == "say":
         memory.say(f"message {first}")
     elif step == "say then":
         memory.say(f"message {first}", memory.clock.now - timedelta(days=30 - second))
     elif step == "restore":
-        uid = made[first % len(made)].uid
+        uid = versions[first % len(versions)].uid
         if uid not in deleted:
-            dream_changes.restore(memory.rt, ME, memory.id, uid)
+            supersession.restore(memory.rt, ME, memory.id, uid)
     elif row is not None:
-        _change(memory, step, row, live[second % len(live)], made, deleted, TEXTS[second])
+        _change(memory, step, row, live[second % len(live)], versions, deleted, TEXTS[second])
 
 
 def _change(
@@ -209,12 +214,12 @@ def _change(
     step: str,
     row: Conclusion,
     other: Conclusion,
-    made: list[Conclusion],
+    versions: list[Conclusion],
     deleted: set[str],
     text: str,
 ) -> None:
     if step == "correct" and row.content != text:
-        made.append(memory.correct(row.uid, text))
+        versions.append(memory.correct(row.uid, text))
     elif step == "invalidate":
         corrections.invalidate(memory.rt, ME, memory.id, row.uid)
     elif step == "merge" and other.uid != row.uid:
@@ -238,8 +243,8 @@ def test_a_session_context_has_only_what_was_stored_then(memory: Memory) -> None
         options = SessionContextOptions(peer_target="ann", as_of=text)
         answer = context.of_session(memory.rt, ME, memory.id, "s", options)
         assert answer.selection is not None
-        known = sorted(row.content for row in answer.selection.conclusions)
-        return [row.content for row in answer.messages], known, answer.card
+        contents = sorted(row.content for row in answer.selection.conclusions)
+        return [row.content for row in answer.messages], contents, answer.card
 
     assert read(before) == (["hello"], ["likes tea"], None)
     assert read(None) == (
@@ -309,9 +314,9 @@ def test_chat_answers_from_what_was_known_then(memory: Memory, whole: bool) -> N
 
     # The conclusion that was replaced is read too: a message with its text is not quoted as valid.
     assert read(None)[0] == {new.uid, old.uid}
-    known, said = read(wire(then))
-    assert known == {old.uid}
-    assert not any("Bruges" in text for text in said)
+    uids, quoted = read(wire(then))
+    assert uids == {old.uid}
+    assert not any("Bruges" in text for text in quoted)
 
 
 def test_chat_in_a_session_shows_the_latest_messages_of_that_time(memory: Memory) -> None:
@@ -337,12 +342,12 @@ def test_what_an_erased_conclusion_superseded_was_live_all_the_time(memory: Memo
     moments_by_step.append(wire(memory.clock.now))
 
     memory.erase(middle)
-    known = [{row.content for row in memory.rows(as_of)} for as_of in moments_by_step]
-    assert known == [{"likes tea", "likes rain"}, {"likes rain"}]
+    contents = [{row.content for row in memory.rows(as_of)} for as_of in moments_by_step]
+    assert contents == [{"likes tea", "likes rain"}, {"likes rain"}]
     memory.erase(other)
     assert {row.content for row in memory.rows()} == {"likes tea"}
-    known = [{row.content for row in memory.rows(as_of)} for as_of in moments_by_step]
-    assert known == [{"likes tea"}, {"likes tea"}]
+    contents = [{row.content for row in memory.rows(as_of)} for as_of in moments_by_step]
+    assert contents == [{"likes tea"}, {"likes tea"}]
 
 
 def test_a_search_considers_a_limited_number_of_superseded_conclusions(
@@ -392,8 +397,8 @@ def test_the_nearest_superseded_conclusion_comes_first(memory: Memory) -> None:
     memory.clock.advance(minutes=1)
     for row in (rows[1], rows[2]):
         corrections.invalidate(memory.rt, ME, memory.id, row.uid)
-    found = conclusions.query(memory.rt, ME, memory.id, "coffee", 1, None, PAIR, then)
-    assert [row.uid for row in found] == [rows[1].uid]
+    hits = conclusions.query(memory.rt, ME, memory.id, "coffee", 1, None, PAIR, then)
+    assert [row.uid for row in hits] == [rows[1].uid]
     near = conclusions.query(memory.rt, ME, memory.id, "likes coffee", 9, 0.1, PAIR, then)
     assert rows[1].uid in {row.uid for row in near}
 
@@ -539,7 +544,7 @@ class TestHistory:
             corrections.invalidate(memory.rt, ME, memory.id, row.uid, "not any more")
             spans.append((memory.clock.now, memory.clock.now + timedelta(minutes=1)))
             memory.clock.advance(minutes=1)
-            dream_changes.restore(memory.rt, ME, memory.id, row.uid)
+            supersession.restore(memory.rt, ME, memory.id, row.uid)
         (version,) = history.of_conclusion(memory.rt, ME, memory.id, row.uid).versions
         assert [(item.superseded_at, item.restored_at) for item in version.past_lapses] == spans
         assert (version.state, version.superseded_at, version.reason) == (LIVE, None, None)
@@ -582,5 +587,5 @@ def test_an_invalidated_conclusion_is_superseded_by_nothing(memory: Memory) -> N
         collection = tx.conclusions.collection(row.observer_key, row.observed_key)
     assert collection is not None
     assert collection.explicit_count == 0
-    dream_changes.restore(memory.rt, ME, memory.id, row.uid)
+    supersession.restore(memory.rt, ME, memory.id, row.uid)
     assert [item.uid for item in memory.rows()] == [row.uid]

@@ -23,8 +23,8 @@ def shown(services: Services, *slugs: str) -> dict[str, str]:
     with services.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug("w")
         assert workspace is not None
-        found: dict[str, Peer] = tx.peers.by_slugs(workspace.key, slugs)
-        return shown_names(tx, workspace.key, found.values())
+        peer_rows: dict[str, Peer] = tx.peers.by_slugs(workspace.key, slugs)
+        return shown_names(tx, workspace.key, peer_rows.values())
 
 
 @pytest.mark.parametrize("name", ["Bob", "bob", "BOB", "Bób", "\uff22ob"])
@@ -74,12 +74,12 @@ def test_representations_and_answers_distinguish_peers(services: Services) -> No
 
 
 def test_prompts_distinguish_peers() -> None:
-    said = [
+    utterances = [
         Utterance(n, f"u{n}", author, "Hello there.", AT)
         for n, author in enumerate(("eve", "bob"), start=1)
     ]
-    request = DeriveRequest("eve", said, names={"eve": "Bob", "carol": "Bob"})
-    assert "eve is called Bob, and is not bob\n" in user_text(request, said, request.context)
+    request = DeriveRequest("eve", utterances, names={"eve": "Bob", "carol": "Bob"})
+    assert "eve is called Bob, and is not bob\n" in user_text(request, utterances, request.context)
     assert called({"eve": "Bob", "u-1": "bob", "ann": "Ann"}) == [
         "eve is called Bob, and is not u-1",
         "u-1 is called bob, and is not eve",

@@ -17,7 +17,7 @@ LONG_AGO = datetime(2019, 5, 8, tzinfo=UTC)
 LATER = datetime(2031, 5, 8, tzinfo=UTC)
 
 
-def seen(services: Services, peer: str, query: str = "heron") -> set[str]:
+def visible_to(services: Services, peer: str, query: str = "heron") -> set[str]:
     return set(services.search(query, 100, {"peer_perspective": peer}))
 
 
@@ -29,10 +29,12 @@ def test_a_member_sees_messages_stored_during_its_membership(services: Services)
     services.leave("s", "bob")
     services.say("s", ("ann", "heron four"))
     services.say("elsewhere", ("ann", "heron five"))
-    assert seen(services, "ann") == {f"heron {n}" for n in ("one", "two", "three", "four", "five")}
-    assert seen(services, "bob") == {"heron two", "heron three"}
-    assert seen(services, "nobody") == set()
-    assert seen(services, "bob", "?") == {"heron two", "heron three"}, (
+    assert visible_to(services, "ann") == {
+        f"heron {n}" for n in ("one", "two", "three", "four", "five")
+    }
+    assert visible_to(services, "bob") == {"heron two", "heron three"}
+    assert visible_to(services, "nobody") == set()
+    assert visible_to(services, "bob", "?") == {"heron two", "heron three"}, (
         "the newest, where nothing is looked for"
     )
 
@@ -43,15 +45,15 @@ def test_a_conversation_of_long_ago_is_seen_by_the_members_it_is_stored_for(
     services.join("old", "ann", "bob")
     services.say("old", ("ann", "heron of 2019"), at=LONG_AGO)
     services.say("old", ("ann", "heron of 2031"), at=LATER)
-    assert seen(services, "bob") == {"heron of 2019", "heron of 2031"}
+    assert visible_to(services, "bob") == {"heron of 2019", "heron of 2031"}
     services.leave("old", "bob")
     services.say("old", ("ann", "heron of 2018"), at=LONG_AGO)
-    assert seen(services, "bob") == {"heron of 2019", "heron of 2031"}
+    assert visible_to(services, "bob") == {"heron of 2019", "heron of 2031"}
 
 
 def test_authors_see_the_whole_batch_that_brought_them_in(services: Services) -> None:
     services.say("s", ("ann", "heron one"), ("bob", "heron two"), at=LONG_AGO)
-    assert seen(services, "ann") == seen(services, "bob") == {"heron one", "heron two"}
+    assert visible_to(services, "ann") == visible_to(services, "bob") == {"heron one", "heron two"}
 
 
 def test_a_returning_member_sees_messages_since_it_first_joined(services: Services) -> None:
@@ -61,7 +63,7 @@ def test_a_returning_member_sees_messages_since_it_first_joined(services: Servic
     services.leave("s", "bob")
     services.say("s", ("ann", "heron three"))
     services.join("s", "bob")
-    assert seen(services, "bob") == {"heron two", "heron three"}
+    assert visible_to(services, "bob") == {"heron two", "heron three"}
 
 
 def test_members_of_a_clone_see_the_same_messages(services: Services) -> None:
@@ -84,13 +86,13 @@ def test_the_perspective_of_a_peer_in_many_sessions(services: Services) -> None:
     for number in range(0, 300, 2):
         services.join(f"s{number}", "bob")
         services.say(f"s{number}", ("ann", f"second heron {number}"))
-    assert seen(services, "bob") <= {f"second heron {number}" for number in range(0, 300, 2)}
-    assert len(seen(services, "bob")) == 100
+    assert visible_to(services, "bob") <= {f"second heron {number}" for number in range(0, 300, 2)}
+    assert len(visible_to(services, "bob")) == 100
     with services.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
         seen_by_bob = bounds_for(tx, ME, workspace).with_messages(
             search.perspective_of(tx, workspace, "bob")
         )
-        found = Search(services.rt, "heron").messages(tx, seen_by_bob, 1000)
-    assert set(contents(found)) == {f"second heron {number}" for number in range(0, 300, 2)}
+        hits = Search(services.rt, "heron").messages(tx, seen_by_bob, 1000)
+    assert set(contents(hits)) == {f"second heron {number}" for number in range(0, 300, 2)}

@@ -104,12 +104,12 @@ def test_messages_of_many_writers_are_dense_and_whole(open_services: OpenService
     with services.rt.storage.read() as tx:
         session = tx.workspaces.locate(WORKSPACE, session_id="s").session
         assert session is not None
-        said = tx.messages.run(session.key, 1, 1000)
-    assert [message.seq for message in said] == list(range(1, 121))
+        rows = tx.messages.run(session.key, 1, 1000)
+    assert [message.seq for message in rows] == list(range(1, 121))
     assert session.message_count == 120
-    assert session.token_total == sum(message.tokens for message in said) == said[-1].tokens_through
+    assert session.token_total == sum(message.tokens for message in rows) == rows[-1].tokens_through
     batches = [
-        tuple(message.content for message in said[start : start + 3]) for start in range(0, 120, 3)
+        tuple(message.content for message in rows[start : start + 3]) for start in range(0, 120, 3)
     ]
     assert all(len({text.rpartition(" ")[0] for text in batch}) == 1 for batch in batches), (
         "no batch is torn apart"

@@ -35,8 +35,8 @@ def sentences(number: int, seed: int = 1) -> list[str]:
 def test_texts_of_other_workspaces_change_neither_results_nor_their_order(
     services: Services,
 ) -> None:
-    for index, said in enumerate(sentences(120)):
-        services.say(f"s{index % 5}", ("ann" if index % 2 else "bob", said))
+    for index, text in enumerate(sentences(120)):
+        services.say(f"s{index % 5}", ("ann" if index % 2 else "bob", text))
     services.conclude("ann", "bob", *sentences(60, 2))
     queries = [
         "heron by the river",
@@ -50,14 +50,14 @@ def test_texts_of_other_workspaces_change_neither_results_nor_their_order(
     ]
     for number in range(3):
         drafts = [
-            Draft(" ".join([said, "heron"] * 3), "ann") for said in sentences(100, 10 + number)
+            Draft(" ".join([text, "heron"] * 3), "ann") for text in sentences(100, 10 + number)
         ]
         messages.create(services.rt, ME, f"other{number}", "s0", drafts)
     assert [
         (services.search(query, 20), services.ask(query, "ann", "bob", top_k=20))
         for query in queries
     ] == before
-    assert all(found for found, _ in before)
+    assert all(hits for hits, _ in before)
 
 
 @pytest.mark.parametrize(("boost", "first"), [("0", "bob"), ("1", "ann")])
@@ -85,16 +85,16 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(services: Se
     with services.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
-        found = Search(services.rt, "heron").messages(tx, bounds_for(tx, ME, workspace), 30)
-    assert [message.session for message in found] == [f"s{number}" for number in range(30)]
+        hits = Search(services.rt, "heron").messages(tx, bounds_for(tx, ME, workspace), 30)
+    assert [message.session for message in hits] == [f"s{number}" for number in range(30)]
 
 
 @pytest.mark.parametrize(
     "few", [0, message_ranking.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
 )
-@pytest.mark.parametrize("wanted", [1, pytest.param(7, marks=pytest.mark.slow), 25])
+@pytest.mark.parametrize("limit", [1, pytest.param(7, marks=pytest.mark.slow), 25])
 def test_filtered_searches_continue_until_enough_or_no_rows_are_left(
-    open_services: OpenServices, wanted: int, few: int, monkeypatch: pytest.MonkeyPatch
+    open_services: OpenServices, limit: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_ranking, "EXACT_RANKING_MAX", few)
     services = open_services(SEARCH_DEPTH="10")
@@ -108,8 +108,8 @@ def test_filtered_searches_continue_until_enough_or_no_rows_are_left(
     ]
     for start in (0, 75):
         messages.create(services.rt, ME, WORKSPACE, f"s{start}", drafts[start : start + 75])
-    found = services.search("heron", wanted, {"metadata": {"kind": "rare"}})
-    assert len(found) == wanted
+    hits = services.search("heron", limit, {"metadata": {"kind": "rare"}})
+    assert len(hits) == limit
     assert services.search("heron", 100, {"metadata": {"kind": "rarer"}}) == []
     assert len(services.search("heron", 100, {"metadata": {"kind": "rare"}})) == 25
 
@@ -135,13 +135,13 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
             f"owns {start} herons and a boat",
         )
     services.say("far", ("bob", "the heron came"), ("bob", "the heron came to the river"))
-    asked: list[int] = []
+    candidate_counts: list[int] = []
     search = type(services.rt.storage.text).search
 
     def counting(
         self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any
     ) -> TextMatches:
-        asked.append(k)
+        candidate_counts.append(k)
         return search(self, tx, kind, workspace, terms, k, *more)
 
     monkeypatch.setattr(type(services.rt.storage.text), "search", counting)
@@ -157,11 +157,11 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
     assert services.search("heron river", 10, {"metadata": {"n": 7}}) == []
     assert services.search("violin", 10, {"metadata": {"n": 500}}) == []
     filters = {"observer": "ann", "observed": "bob", "content": {"icontains": "boat"}}
-    held = conclusions.query(services.rt, ME, WORKSPACE, "heron", 50, filters=filters)
-    assert sorted(row.content for row in held) == sorted(
+    rows = conclusions.query(services.rt, ME, WORKSPACE, "heron", 50, filters=filters)
+    assert sorted(row.content for row in rows) == sorted(
         f"owns {start} herons and a boat" for start in range(0, 2_000, 100)
     )
-    assert max(asked) <= 50 * message_ranking.CANDIDATES_PER_HIT, asked
+    assert max(candidate_counts) <= 50 * message_ranking.CANDIDATES_PER_HIT, candidate_counts
 
 
 @pytest.mark.slow
@@ -187,9 +187,9 @@ def test_a_peers_search_ranks_once_if_it_wrote_half_of_the_messages(
 
 def test_a_session_filter_searches_these_sessions_only(services: Services) -> None:
     services.peer("ann", "bob")
-    for index, said in enumerate(sentences(120)):
-        services.say(f"s{index % 5}", ("ann" if index % 2 else "bob", said))
-        services.conclude("ann", "bob", said, session=f"s{index % 5}")
+    for index, text in enumerate(sentences(120)):
+        services.say(f"s{index % 5}", ("ann" if index % 2 else "bob", text))
+        services.conclude("ann", "bob", text, session=f"s{index % 5}")
     query = "heron by the river"
     alone = services.search(query, 30, session_id="s1")
     assert alone
@@ -210,10 +210,10 @@ def test_a_session_filter_searches_these_sessions_only(services: Services) -> No
         assert services.search("", 30, {"session_id": none}) == []
     assert set(services.search(query, 200, {"NOT": [{"session_id": "s1"}]})).isdisjoint(alone)
     pair = {"observer": "ann", "observed": "bob"}
-    held = conclusions.query(
+    rows = conclusions.query(
         services.rt, ME, WORKSPACE, query, 100, filters={**pair, "session_id": "s1"}
     )
-    assert {row.session for row in held} == {"s1"}
+    assert {row.session for row in rows} == {"s1"}
     assert (
         conclusions.query(services.rt, ME, WORKSPACE, query, filters={**pair, "level": "deductive"})
         == []
@@ -232,9 +232,9 @@ def test_a_session_with_few_hits_is_searched_completely(services: Services) -> N
         ("bob", "nothing else happened"),
         ("bob", "copper wire"),
     )
-    found = services.search("heron", 10, session_id="small")
-    assert found[0] == "a heron came"
-    assert set(found) <= {
+    hits = services.search("heron", 10, session_id="small")
+    assert hits[0] == "a heron came"
+    assert set(hits) <= {
         "the lamp is broken",
         "a heron came",
         "nothing else happened",
@@ -247,22 +247,25 @@ def test_one_named_peer_is_boosted_and_two_are_not(services: Services) -> None:
     services.peer("caroline", "melanie")
     services.say("a", ("melanie", "the violin lesson went well"))
     services.say("b", ("caroline", "the violin lesson went well"))
-    assert [m.author for m in found(services, "violin lesson")] == ["melanie", "caroline"], (
-        "the first stored first"
-    )
-    assert [m.author for m in found(services, "what did Caroline say of the violin lesson")] == [
+    assert [m.author for m in search_results(services, "violin lesson")] == [
+        "melanie",
+        "caroline",
+    ], "the first stored first"
+    assert [
+        m.author for m in search_results(services, "what did Caroline say of the violin lesson")
+    ] == [
         "caroline",
         "melanie",
     ]
     assert [
-        m.author for m in found(services, "did Melanie or Caroline have the violin lesson")
+        m.author for m in search_results(services, "did Melanie or Caroline have the violin lesson")
     ] == [
         "melanie",
         "caroline",
     ]
 
 
-def found(services: Services, query: str, limit: int = 10) -> list[Message]:
+def search_results(services: Services, query: str, limit: int = 10) -> list[Message]:
     return retrieval_search.search(services.rt, ME, WORKSPACE, SearchOptions(query, limit))
 
 
@@ -287,8 +290,8 @@ def test_ids_that_are_ordinary_words_are_names_only_if_capitalised(
 def test_messages_of_a_named_day_are_boosted(services: Services) -> None:
     services.say("a", ("ann", "we met at the harbour"), at=datetime(2023, 5, 7, 12, tzinfo=UTC))
     services.say("b", ("ann", "we met at the harbour"), at=datetime(2023, 5, 8, 12, tzinfo=UTC))
-    assert found(services, "harbour on 8 May 2023")[0].created_at.day == 8
-    assert found(services, "harbour 2023-05-07")[0].created_at.day == 7
+    assert search_results(services, "harbour on 8 May 2023")[0].created_at.day == 8
+    assert search_results(services, "harbour 2023-05-07")[0].created_at.day == 7
 
 
 @pytest.mark.parametrize(
@@ -359,6 +362,6 @@ def test_results_never_exceed_the_limit_nor_repeat(services: Services) -> None:
     for number in range(60):
         services.say("s", ("ann", f"a heron by the river {number % 7}"))
     for limit in (1, 3, 50, 100):
-        keys = [message.key for message in found(services, "heron river", limit)]
+        keys = [message.key for message in search_results(services, "heron river", limit)]
         assert len(keys) == min(limit, 60)
         assert len(set(keys)) == len(keys)

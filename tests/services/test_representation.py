@@ -17,13 +17,13 @@ from support.services.services import ME, WORKSPACE, Services
 
 
 @pytest.fixture
-def known(services: Services) -> Services:
+def ten_facts(services: Services) -> Services:
     """Ten facts about ann, a minute apart; the oldest ones were derived most often."""
     services.peer("ann", "bob")
     for number in range(10):
         services.clock.advance(minutes=1)
-        (made,) = services.conclude("ann", "ann", f"fact {number}")
-        frequent = replace(made, times_derived=10 - number)
+        (conclusion,) = services.conclude("ann", "ann", f"fact {number}")
+        frequent = replace(conclusion, times_derived=10 - number)
         services.rt.storage.write(lambda tx, row=frequent: tx.conclusions.put([row]))  # type: ignore[misc]
     return services
 
@@ -32,10 +32,10 @@ def facts(*numbers: int) -> list[str]:
     return [f"fact {number}" for number in numbers]
 
 
-def test_the_newest_are_chosen_and_shown_oldest_first(known: Services) -> None:
-    assert known.represented("ann", max_conclusions=3) == facts(7, 8, 9)
-    assert known.represented("ann") == facts(*range(10))
-    assert known.represented("ann", target="bob") == []
+def test_the_newest_are_chosen_and_shown_oldest_first(ten_facts: Services) -> None:
+    assert ten_facts.represented("ann", max_conclusions=3) == facts(7, 8, 9)
+    assert ten_facts.represented("ann") == facts(*range(10))
+    assert ten_facts.represented("ann", target="bob") == []
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_the_newest_are_chosen_and_shown_oldest_first(known: Services) -> None:
     ],
 )
 def test_half_are_the_most_frequent_on_request(
-    known: Services, most: int, chosen: tuple[int, ...]
+    ten_facts: Services, most: int, chosen: tuple[int, ...]
 ) -> None:
-    assert known.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(
+    assert ten_facts.represented("ann", include_most_frequent=True, max_conclusions=most) == facts(
         *chosen
     )
 
@@ -229,36 +229,38 @@ def test_a_distance_keeps_messages_out(services: Services) -> None:
     ]
 
 
-def test_search_top_k_bounds_what_the_query_adds(known: Services) -> None:
-    assert known.represented(
+def test_search_top_k_bounds_what_the_query_adds(ten_facts: Services) -> None:
+    assert ten_facts.represented(
         "ann", search_query="fact 3", search_top_k=1, max_conclusions=3
     ) == facts(3, 8, 9)
 
 
-def test_a_third_are_the_most_frequent_on_request_with_a_query(known: Services) -> None:
-    chosen = known.represented(
+def test_a_third_are_the_most_frequent_on_request_with_a_query(ten_facts: Services) -> None:
+    chosen = ten_facts.represented(
         "ann", search_query="fact 3", search_top_k=1, include_most_frequent=True, max_conclusions=6
     )
     assert chosen == facts(0, 1, 3, 7, 8, 9)
 
 
-def test_a_peers_context_includes_the_most_frequent_on_request(known: Services) -> None:
+def test_a_peers_context_includes_the_most_frequent_on_request(ten_facts: Services) -> None:
     options = RepresentationOptions(max_conclusions=2, include_most_frequent=True)
-    found = context.of_peer(known.rt, ME, WORKSPACE, "ann", options)
+    answer = context.of_peer(ten_facts.rt, ME, WORKSPACE, "ann", options)
     assert [
         line.partition("] ")[2]
-        for line in found.representation.splitlines()
+        for line in answer.representation.splitlines()
         if line.startswith("[")
     ] == facts(0, 9)
-    assert (found.peer, found.target, found.card) == ("ann", "ann", None)
+    assert (answer.peer, answer.target, answer.card) == ("ann", "ann", None)
 
 
-def test_deleted_conclusions_are_in_no_representation(known: Services) -> None:
-    with known.rt.storage.read() as tx:
+def test_deleted_conclusions_are_in_no_representation(ten_facts: Services) -> None:
+    with ten_facts.rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(WORKSPACE)
         assert workspace is not None
-        found = {row.content: row.uid for row in tx.conclusions.page(workspace.key)}
-    conclusions.delete(known.rt, ME, WORKSPACE, found["fact 9"])
-    conclusions.delete(known.rt, ME, WORKSPACE, found["fact 0"])
-    assert known.represented("ann", max_conclusions=2, include_most_frequent=True) == facts(1, 8)
-    assert "fact 9" not in known.represented("ann", search_query="fact 9")
+        uids = {row.content: row.uid for row in tx.conclusions.page(workspace.key)}
+    conclusions.delete(ten_facts.rt, ME, WORKSPACE, uids["fact 9"])
+    conclusions.delete(ten_facts.rt, ME, WORKSPACE, uids["fact 0"])
+    assert ten_facts.represented("ann", max_conclusions=2, include_most_frequent=True) == facts(
+        1, 8
+    )
+    assert "fact 9" not in ten_facts.represented("ann", search_query="fact 9")

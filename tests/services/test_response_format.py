@@ -128,7 +128,7 @@ def test_none_means_no_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "reason"),
     [
         ({}, "$: the root must be of type 'object'"),
         ({"type": "string"}, "$: the root must be of type 'object'"),
@@ -255,14 +255,14 @@ def test_none_means_no_format() -> None:
     ids=range(47),
 )
 def test_the_error_for_an_unsupported_format_names_the_location(
-    schema: dict[str, Any], told: str
+    schema: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
         check(schema)
     (problem,) = caught.value.problems
     assert problem.loc == ("response_format",)
     assert problem.message.startswith("Invalid response_format: ")
-    assert told in problem.message
+    assert reason in problem.message
 
 
 def chain(length: int) -> dict[str, Any]:

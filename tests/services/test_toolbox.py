@@ -41,24 +41,24 @@ def tools(
                 if sessions is None
                 else [s.key for s in tx.sessions.by_slugs(workspace.key, sessions)]
             )
-            held = bounds.with_conclusions(
+            own = bounds.with_conclusions(
                 equals(observer_key=peer.key), IndexFilter(observers=(peer.key,))
             )
-            bounds = held.in_sessions(sessions_of(tx, peer, allowed))
+            bounds = own.in_sessions(sessions_of(tx, peer, allowed))
             if allowed is not None:
                 bounds = bounds.stated_in(allowed)
     return Tools(services.rt, WORKSPACE, bounds, has_cards=has_cards)
 
 
-def texts(found: Sequence[Passage]) -> list[list[str]]:
+def texts(passages: Sequence[Passage]) -> list[list[str]]:
     """What was found, a list a passage; a star before what was asked for."""
     return [
-        [("*" if item.asked_for else "") + item.content for item in passage] for passage in found
+        [("*" if item.asked_for else "") + item.content for item in passage] for passage in passages
     ]
 
 
-def contents(found: Sequence[Evidence]) -> list[str]:
-    return [item.content for item in found]
+def contents(evidence: Sequence[Evidence]) -> list[str]:
+    return [item.content for item in evidence]
 
 
 class TestMessages:
@@ -91,8 +91,8 @@ class TestMessages:
             ],
         )
         services.say("t", ("alice", "No bird."), ("alice", "A heron again."))
-        found = sorted(texts(tools(services).containing("heron", 10)), key=len)
-        assert found == [
+        joined = sorted(texts(tools(services).containing("heron", 10)), key=len)
+        assert joined == [
             ["No bird.", "*A heron again."],
             ["*A heron.", "Two.", "Three.", "*Another heron.", "Five."],
         ]
@@ -171,12 +171,12 @@ class TestMessages:
             (tools(services, "bob"), 3),
             (everything, 3),
         ):
-            for found in (
+            for evidence in (
                 box.messages("heron", 10),
                 box.containing("heron", 10),
                 box.between(datetime(2000, 1, 1, tzinfo=UTC), None, 10),
             ):
-                assert sum(len(passage) for passage in found) == number
+                assert sum(len(passage) for passage in evidence) == number
 
     def test_a_session_that_is_open_in_part_shows_no_neighbours_from_the_rest(
         self, services: Services
@@ -187,12 +187,12 @@ class TestMessages:
         services.say("s", ("bob", "A heron, in secret."), ("bob", "Four."))
         shut, whole = tools(services, key_of="alice"), tools(services)
         everything = (None, datetime(2100, 1, 1, tzinfo=UTC), 10)
-        for found in (
+        for passages in (
             shut.messages("heron", 10),
             shut.containing("heron", 10),
             shut.between(*everything, newest_first=False),
         ):
-            assert [text.lstrip("*") for passage in texts(found) for text in passage] == [
+            assert [text.lstrip("*") for passage in texts(passages) for text in passage] == [
                 "A heron.",
                 "Two.",
             ]
@@ -274,16 +274,16 @@ class TestConclusions:
             )
         )
         box = tools(services)
-        (found,) = box.conclusions("lives", 10)
-        assert found.content == "Alice lives in Porto."
-        assert sorted(contents(found.replaced)) == [
+        (conclusion,) = box.conclusions("lives", 10)
+        assert conclusion.content == "Alice lives in Porto."
+        assert sorted(contents(conclusion.replaced)) == [
             "Alice lives in Ghent.",
             "Alice lives in Paris.",
         ]
         assert box.conclusions_read.keys() == {porto.key, *keys}, "all of it is evidence"
         # Within the same bounds as the conclusions themselves.
-        (found,) = tools(services, sessions=["s"]).conclusions("lives", 10)
-        assert contents(found.replaced) == ["Alice lives in Ghent."]
+        (conclusion,) = tools(services, sessions=["s"]).conclusions("lives", 10)
+        assert contents(conclusion.replaced) == ["Alice lives in Ghent."]
 
     def test_no_chains_under_an_allowlist(self, services: Services) -> None:
         services.say("s", ("alice", "Hello."))
@@ -294,13 +294,13 @@ class TestConclusions:
             box.chain(one.uid)
 
     def test_messages_behind_one(self, services: Services) -> None:
-        said = services.say(
+        messages = services.say(
             "s",
             *[("alice", text) for text in ("One.", "Two.", "I moved to Ghent.", "Four.", "Five.")],
         )
         (one,) = services.conclude("alice", "alice", "Alice moved to Ghent.", session="s")
         services.rt.storage.write(
-            lambda tx: tx.conclusions.put([replace(one, message_keys=[said[2].key])])
+            lambda tx: tx.conclusions.put([replace(one, message_keys=[messages[2].key])])
         )
         drawn = self.derived(services, "Alice lives in Belgium.", "deductive", one)
         around = [["Two.", "*I moved to Ghent.", "Four."]]

@@ -84,8 +84,8 @@ def test_a_recount_corrects_every_count(runtime: Runtime) -> None:
     runtime.storage.write(
         lambda tx: [tx.rows.change(Message, equals(key=message.key), **wrong) for message in stored]
     )
-    seen: list[int] = []
-    assert store_compatibility.recount(runtime, seen.append) == 7 == sum(seen)
+    steps: list[int] = []
+    assert store_compatibility.recount(runtime, steps.append) == 7 == sum(steps)
     through = 0
     with runtime.storage.read() as tx:
         session = tx.workspaces.locate("w", session_id="s").session
@@ -118,6 +118,6 @@ def test_a_reindex_finds_everything_again(runtime: Runtime) -> None:
         :1
     ] == ["ann"]
     pair = {"observer_id": "ann", "observed_id": "ann"}
-    assert [
-        found.content for found in conclusions.query(runtime, ME, "w", "herons", filters=pair)
-    ] == ["Ann watches herons"]
+    assert [hit.content for hit in conclusions.query(runtime, ME, "w", "herons", filters=pair)] == [
+        "Ann watches herons"
+    ]

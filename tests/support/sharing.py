@@ -52,15 +52,15 @@ def share_hooks(patch: pytest.MonkeyPatch) -> None:
     """Look once at each attribute of a plugin that is a module whether it is a hook. A hook that a
     test replaces is another value, at which this looks again."""
     parse = pluggy.PluginManager.parse_hookimpl_opts
-    known: dict[tuple[str, str], tuple[object, Mapping[str, Any] | None]] = {}
+    by_marker: dict[tuple[str, str], tuple[object, Mapping[str, Any] | None]] = {}
 
     def shared(manager: pluggy.PluginManager, plugin: object, name: str) -> Any:
         if type(plugin) is not ModuleType or name not in vars(plugin):
             return parse(manager, plugin, name)
         value, key = vars(plugin)[name], (f"{manager.project_name} {plugin.__name__}", name)
-        if key not in known or known[key][0] is not value:
-            known[key] = value, parse(manager, plugin, name)
-        options = known[key][1]
+        if key not in by_marker or by_marker[key][0] is not value:
+            by_marker[key] = value, parse(manager, plugin, name)
+        options = by_marker[key][1]
         return None if options is None else dict(options)
 
     patch.setattr(pluggy.PluginManager, "parse_hookimpl_opts", shared)

@@ -171,11 +171,11 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 NAMES = frozenset(("anna", "bob", "猫"))
 
 
-def said(content: str) -> Utterance:
+def utterance(content: str) -> Utterance:
     return Utterance(1, "m1", "bob", content, NOW)
 
 
-def known(*contents: str) -> list[Known]:
+def conclusions_of(*contents: str) -> list[Known]:
     return [
         Known(f"k{number}", content, "explicit", NOW, 1, "bob", "bob")
         for number, content in enumerate(contents)
@@ -242,14 +242,14 @@ WHOLE: dict[str, Callable[[str], object]] = {
     "judge": judged,
     "fact": facts.read,
     "meaning": duplicates.meaning,
-    "merges": lambda t: list(duplicates.merges(known(t, t + "x", t[:-1]))),
+    "merges": lambda t: list(duplicates.merges(conclusions_of(t, t + "x", t[:-1]))),
     "excerpt": lambda t: evidence.excerpt(t, {"paris"}),
-    "derive": lambda t: REASONER.derive(DeriveRequest("bob", [said(t)])),
-    "summarize": lambda t: REASONER.summarize(SummarizeRequest("short", [said(t)], t, 500)),
+    "derive": lambda t: REASONER.derive(DeriveRequest("bob", [utterance(t)])),
+    "summarize": lambda t: REASONER.summarize(SummarizeRequest("short", [utterance(t)], t, 500)),
     "question before a reply": replies.last_question,
     "answer": lambda t: list(REASONER.answer(asking(t))),
     "consolidate": lambda t: REASONER.consolidate(
-        ConsolidateRequest("bob", "bob", known(t, t + "x"), [t])
+        ConsolidateRequest("bob", "bob", conclusions_of(t, t + "x"), [t])
     ),
     "embed": lambda t: HashedEmbedder().embed([t], "document"),
     "JSON of a model": lambda t: list(documents(t)),
@@ -312,14 +312,14 @@ def best(call: Callable[[], object]) -> float:
 
 def too_slow(call: Callable[[], object], ordinary: float, most: float = MOST) -> str:
     """The ratio, where it is larger than `most` at each try; "" else."""
-    found = timed(call)
+    shortest = timed(call)
     for _ in range(TRIES - 1):
-        if found <= most * ordinary:
+        if shortest <= most * ordinary:
             return ""
-        if found > 100 * most * ordinary:
+        if shortest > 100 * most * ordinary:
             break
-        found = min(found, timed(call))
-    return f"{found / ordinary:.0f} times" if found > most * ordinary else ""
+        shortest = min(shortest, timed(call))
+    return f"{shortest / ordinary:.0f} times" if shortest > most * ordinary else ""
 
 
 def hostile(size: int) -> Iterator[tuple[str, str]]:
@@ -352,18 +352,18 @@ def test_analysis_of_long_texts_is_linear(name: str, size: int) -> None:
 def test_deriving_from_many_sentences_is_linear(name: str) -> None:
     function, usual = SENTENCES[name], ordinary(SENTENCE)
     took = best(lambda: [function(usual) for _ in range(3)])
-    for about, given in hostile(SENTENCE):
-        assert not too_slow(lambda given=given: [function(given) for _ in range(3)], took), about  # type: ignore[misc]
+    for about, text in hostile(SENTENCE):
+        assert not too_slow(lambda text=text: [function(text) for _ in range(3)], took), about  # type: ignore[misc]
 
 
 Structure = tuple[Callable[[Any], object], Any, Any]
 """A function, hostile input, and ordinary input of the same size."""
 
 
-def lists(kind: Callable[[int], Any], wanted: int = 1_000) -> tuple[Any, Any]:
+def lists(kind: Callable[[int], Any], count: int = 1_000) -> tuple[Any, Any]:
     """(stored, wanted): all of the last items are looked for, and one."""
     stored = [kind(number) for number in range(SIZE)]
-    return (stored, stored[-wanted:]), (stored, stored[-1:])
+    return (stored, stored[-count:]), (stored, stored[-1:])
 
 
 def nested(number: int) -> dict[str, int]:
@@ -457,9 +457,9 @@ STRUCTURES: dict[str, Structure] = {
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_reading_nested_structures_is_linear(name: str) -> None:
-    function, given, usual = STRUCTURES[name]
+    function, text, usual = STRUCTURES[name]
     took = best(lambda: function(usual))
-    assert not too_slow(lambda: function(given), took)
+    assert not too_slow(lambda: function(text), took)
 
 
 BLOCKS = 200_000

@@ -46,15 +46,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = folder / "sources"
     for kind, name in PAGES.values():
         write(kind, name, sources / kind)
-    made = folder / "installed"
-    assert run(sys.executable, "-m", "venv", "--without-pip", str(made), cwd=folder).returncode == 0
-    (site,) = made.glob("lib/python3*/site-packages")
+    environment_folder = folder / "installed"
+    assert (
+        run(
+            sys.executable, "-m", "venv", "--without-pip", str(environment_folder), cwd=folder
+        ).returncode
+        == 0
+    )
+    (site,) = environment_folder.glob("lib/python3*/site-packages")
     shared = [path for path in sys.path if path.endswith("site-packages")]
     lines = [f"import site; site.addsitedir({path!r})" for path in shared]
     (site / "shared.pth").write_text("\n".join(lines), encoding="utf-8")
     alone = ("--quiet", "--no-compile", "--no-deps", "--no-build-isolation", "--no-index")
     packages = [str(sources / kind) for kind in KINDS]
-    done = run(*pip(made / "bin" / "python"), "install", *alone, *packages, cwd=folder)
+    done = run(
+        *pip(environment_folder / "bin" / "python"), "install", *alone, *packages, cwd=folder
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 

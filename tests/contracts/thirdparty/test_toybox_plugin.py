@@ -49,11 +49,11 @@ pytestmark = [
 
 def _requirements() -> list[str]:
     """What memservice and its testing kit require, and what builds packages."""
-    said = configparser.ConfigParser()
-    said.read(ROOT / "setup.cfg", encoding="utf-8")
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
     return [
-        *said["options"]["install_requires"].split("\n"),
-        *said["options.extras_require"]["testing"].split("\n"),
+        *setup["options"]["install_requires"].split("\n"),
+        *setup["options.extras_require"]["testing"].split("\n"),
         "setuptools>=77",
     ]
 
@@ -65,9 +65,9 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     below = client_python("plugin-requirements", [line for line in _requirements() if line])
     shutil.copytree(ROOT, folder / "memservice-source", ignore=shutil.ignore_patterns(*LEFT_BEHIND))
     shutil.copytree(HERE / "toybox", folder / "toybox-source")
-    made = folder / "environment"
-    _run(sys.executable, "-m", "venv", "--without-pip", str(made))
-    python = made / "bin" / "python"
+    environment_folder = folder / "environment"
+    _run(sys.executable, "-m", "venv", "--without-pip", str(environment_folder))
+    python = environment_folder / "bin" / "python"
     site = _run(str(python), "-c", "import site; print(site.getsitepackages()[0])").strip()
     required = _run(str(below), "-c", "import site; print(site.getsitepackages()[0])").strip()
     (Path(site) / "required.pth").write_text(required, encoding="utf-8")
@@ -80,7 +80,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for source in ("memservice-source", "toybox-source"):
         _run(*pip(python), "install", *alone, str(folder / source))
-    return made / "bin"
+    return environment_folder / "bin"
 
 
 def _run(
@@ -179,23 +179,23 @@ def test_it_serves(scripts: Path, tmp_path: Path) -> None:
         httpx.Client(base_url=server.url, timeout=60) as client,
     ):
         assert "toybox" in server.output
-        said = [
+        messages = [
             {"peer_id": "ann", "content": "I keep bees in Porto."},
             {"peer_id": "bob", "content": "I repair clocks."},
         ]
         client.post("/v3/workspaces", json={"id": "w"}).raise_for_status()
         client.post(
-            "/v3/workspaces/w/sessions/s/messages", json={"messages": said}
+            "/v3/workspaces/w/sessions/s/messages", json={"messages": messages}
         ).raise_for_status()
         drafts = [{"content": "Ann sails on Sundays.", "observer_id": "ann", "observed_id": "ann"}]
         client.post("/v3/workspaces/w/conclusions", json={"conclusions": drafts}).raise_for_status()
-        found = client.post("/v3/workspaces/w/search", json={"query": "bees", "limit": 1}).json()
-        assert [message["content"] for message in found] == ["I keep bees in Porto."]
+        hits = client.post("/v3/workspaces/w/search", json={"query": "bees", "limit": 1}).json()
+        assert [message["content"] for message in hits] == ["I keep bees in Porto."]
         _until_worked_off(client)
         pair = {"observer": "ann", "observed": "ann"}
-        asked = {"query": "sailing", "top_k": 1, "filters": pair}
-        known = client.post("/v3/workspaces/w/conclusions/query", json=asked).json()
-        assert [conclusion["content"] for conclusion in known] == ["Ann sails on Sundays."]
+        query = {"query": "sailing", "top_k": 1, "filters": pair}
+        conclusions = client.post("/v3/workspaces/w/conclusions/query", json=query).json()
+        assert [conclusion["content"] for conclusion in conclusions] == ["Ann sails on Sundays."]
     # vectors outside the storage are nobody's to wait for
     _run(str(scripts / "memservice"), "worker", "--burst", cwd=tmp_path)
     checked = _run(str(scripts / "memservice"), "doctor", cwd=tmp_path)
@@ -216,9 +216,9 @@ def _until_worked_off(client: httpx.Client) -> None:
 
 def test_one_command_checks_its_contract(scripts: Path, tmp_path: Path) -> None:
     check = (str(scripts / "memservice"), "plugins", "check", "toybox")
-    told = _run(*check, cwd=tmp_path)
-    assert "vector index toybox, of plugin toybox from memservice-toybox 1.0" in told
-    assert re.search(r"Can several processes open the same store at once\? +yes", told)
+    output = _run(*check, cwd=tmp_path)
+    assert "vector index toybox, of plugin toybox from memservice-toybox 1.0" in output
+    assert re.search(r"Can several processes open the same store at once\? +yes", output)
     tried = _run(
         *check, "--kind", "vector index", "--scratch", "{path}", cwd=tmp_path, seconds=KIT_SECONDS
     )
@@ -232,7 +232,7 @@ def test_one_command_checks_its_contract(scripts: Path, tmp_path: Path) -> None:
 def test_it_passes_the_kits(scripts: Path) -> None:
     source = scripts.parents[1] / "toybox-source"
     quick = {"PYTHONWARNINGS": "error", "PYTHONDONTWRITEBYTECODE": "1"}
-    said = _run(
+    output = _run(
         str(scripts / "python"),
         "-m",
         "pytest",
@@ -244,10 +244,10 @@ def test_it_passes_the_kits(scripts: Path) -> None:
         seconds=KIT_SECONDS,
         **quick,
     )
-    found = re.search(r"^(\d+) passed, (\d+) skipped", said, re.M)
-    assert found is not None, said
-    assert int(found[1]) > 300
-    assert "TestStorage declares shared" in said
-    assert int(found[2]) <= 1, (
+    match = re.search(r"^(\d+) passed, (\d+) skipped", output, re.M)
+    assert match is not None, output
+    assert int(match[1]) > 300
+    assert "TestStorage declares shared" in output
+    assert int(match[2]) <= 1, (
         "an index outside the storage has no transactions; nothing else is lacking"
     )

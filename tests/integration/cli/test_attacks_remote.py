@@ -83,27 +83,27 @@ def test_answers_that_no_store_can_store_are_errors(content: bytes) -> None:
 
 def test_an_endless_listing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_workspace, "MAX_ITEMS", 1_000)
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(str(request.url))
+        requested.append(str(request.url))
         return httpx.Response(200, json=page(*[WORKSPACE] * 100, pages=10**15))
 
     with pytest.raises(RemoteFailed, match="does not end"):
         names(remote(answer))
-    assert len(asked) == 11
+    assert len(requested) == 11
 
 
 def test_endless_empty_pages_are_an_error() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(str(request.url))
+        requested.append(str(request.url))
         return httpx.Response(200, json=page(pages=10**15))
 
     with pytest.raises(RemoteFailed, match="does not end"):
         names(remote(answer))
-    assert len(asked) == 1
+    assert len(requested) == 1
 
 
 def test_an_endless_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +135,10 @@ def test_a_decompression_bomb_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_redirects_are_not_followed(status: int) -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.host)
+        requested.append(request.url.host)
         return httpx.Response(
             status, headers={"Location": "http://169.254.169.254/latest/meta-data"}
         )
@@ -147,7 +147,7 @@ def test_redirects_are_not_followed(status: int) -> None:
         assert plain.follow_redirects is False
     with pytest.raises(RemoteFailed, match="redirects are not followed"):
         names(remote(answer))
-    assert set(asked) == {"other"}
+    assert set(requested) == {"other"}
 
 
 @pytest.mark.parametrize(
@@ -171,10 +171,10 @@ def test_invalid_urls_are_refused(url: str) -> None:
 def test_a_password_in_the_url_is_not_shown() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(404, text="no"))
     with (
-        httpx.Client(base_url="http://me:geheim@other", transport=transport) as asked,
+        httpx.Client(base_url="http://me:geheim@other", transport=transport) as other_client,
         pytest.raises(RemoteFailed) as refused,
     ):
-        names(Remote(asked))
+        names(Remote(other_client))
     assert "geheim" not in str(refused.value)
     assert "other" in str(refused.value)
 

@@ -163,8 +163,8 @@ def test_erasures_after_the_backup_are_reported(
     uri = f"sqlite:///{tmp_path}/memservice.db"
     app = create_app(load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path))
     client = app.test_client()
-    said = {"messages": [{"peer_id": "bob", "content": "I have a quokka."}]}
-    assert client.post("/v3/workspaces/w/sessions/s/messages", json=said).status_code == 201
+    body = {"messages": [{"peer_id": "bob", "content": "I have a quokka."}]}
+    assert client.post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
     assert memservice("backup", "--force", "saved.db").returncode == 0
     assert client.delete("/v3/workspaces/w/peers/bob").status_code == 202
     app.extensions["memservice"].close()

@@ -47,8 +47,8 @@ def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
 
 
 def check(pipeline: Pipeline, name: str) -> Check:
-    (found,) = [one for one in doctor.look(pipeline.rt) if one.name == name]
-    return found
+    (finding,) = [one for one in doctor.look(pipeline.rt) if one.name == name]
+    return finding
 
 
 def has_workers(pipeline: Pipeline) -> bool:
@@ -120,22 +120,22 @@ def test_unusable_vectors_are_reported(pipeline: Pipeline) -> None:
     pipeline.rt.storage.write(
         lambda tx: tx.spaces.save(replace(space, embedder="somebody-elses-1"))
     )
-    found = check(pipeline, "embedder")
-    assert (found.state, "memservice reembed" in found.advice) == (DEGRADED, True)
+    finding = check(pipeline, "embedder")
+    assert (finding.state, "memservice reembed" in finding.advice) == (DEGRADED, True)
 
 
 @dataclass
 class Away:
     """An index outside the storage with scripted contents, or unreachable."""
 
-    held: int | None
+    number: int | None
     dimension: int | None = None
     capabilities: frozenset[Capability] = frozenset()
 
     def _ask(self) -> int:
-        if self.held is None:
+        if self.number is None:
             raise IndexUnavailable("the vector index at http://secret-host:6333 cannot be reached")
-        return self.held
+        return self.number
 
     def count(self, tx: Transaction | None, space: Space) -> int:
         return self._ask()
@@ -156,8 +156,8 @@ class TestVectors:
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(pipeline.rt, "vectors", Away(None))
-        found = check(pipeline, "vectors")
-        assert (found.state, "secret-host" in found.found, "secret-host" in found.advice) == (
+        finding = check(pipeline, "vectors")
+        assert (finding.state, "secret-host" in finding.found, "secret-host" in finding.advice) == (
             DEGRADED,
             True,
             False,
@@ -175,8 +175,8 @@ class TestVectors:
 
         monkeypatch.setattr(pipeline.rt, "vectors", Away(None))
         monkeypatch.setattr(pipeline.rt.storage, "check", refuse)
-        found = {one.name: one.state for one in doctor.look(pipeline.rt)}
-        assert found == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
+        states = {one.name: one.state for one in doctor.look(pipeline.rt)}
+        assert states == {"storage": BROKEN, "vectors": DEGRADED, "embedder": OK, "plugins": OK}
 
     def test_a_slow_index_is_not_waited_for(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
@@ -204,8 +204,8 @@ class TestVectors:
         )
         pipeline.work()
         monkeypatch.setattr(pipeline.rt, "vectors", Away(0))
-        found = check(pipeline, "vectors")
-        assert (found.state, "a running worker fills it" in found.advice) == (DEGRADED, True)
+        finding = check(pipeline, "vectors")
+        assert (finding.state, "a running worker fills it" in finding.advice) == (DEGRADED, True)
         monkeypatch.setattr(pipeline.rt, "vectors", Away(9))
         assert check(pipeline, "vectors").state == OK
         monkeypatch.setattr(pipeline.rt, "vectors", Away(9, dimension=3))
@@ -263,16 +263,16 @@ class TestReady:
     def test_readiness_reads_little_and_the_command_everything(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        asked: list[bool] = []
+        depths: list[bool] = []
 
         def examine(*, thorough: bool = False) -> list[Finding]:
-            asked.append(thorough)
+            depths.append(thorough)
             return []
 
         monkeypatch.setattr(pipeline.rt.storage, "examine", examine)
         create_app(runtime=pipeline.rt).test_client().get("/health/ready")
         doctor.look(pipeline.rt, thorough=True)
-        assert asked == [False, True]
+        assert depths == [False, True]
 
     def test_503_if_the_store_is_damaged(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
@@ -322,11 +322,11 @@ class TestCommand:
         memservice("db", "upgrade")
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))
-            found = memservice(
+            result = memservice(
                 "doctor", "--json", REDIS_URL=f"redis://127.0.0.1:{nobody.getsockname()[1]}/0"
             )
-        assert found.returncode == 0, "it is only late then"
-        (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
+        assert result.returncode == 0, "it is only late then"
+        (redis,) = [one for one in json.loads(result.stdout)["checks"] if one["name"] == "redis"]
         assert redis["state"] == DEGRADED
 
     @pytest.mark.parametrize("kind", ["qdrant", "redis"])
@@ -338,19 +338,19 @@ class TestCommand:
             nobody.bind(("127.0.0.1", 0))
             scheme = {"qdrant": "http", "redis": "redis"}[kind]
             url = f"{scheme}://127.0.0.1:{nobody.getsockname()[1]}"
-            found = memservice("doctor", "--json", VECTOR_STORE_TYPE=kind, VECTOR_STORE_URL=url)
-        assert found.returncode == 0, "search goes on from text"
-        assert {one["name"]: one["state"] for one in json.loads(found.stdout)["checks"]}[
+            result = memservice("doctor", "--json", VECTOR_STORE_TYPE=kind, VECTOR_STORE_URL=url)
+        assert result.returncode == 0, "search goes on from text"
+        assert {one["name"]: one["state"] for one in json.loads(result.stdout)["checks"]}[
             "vectors"
         ] == DEGRADED
 
     def test_an_unreachable_postgres_does_not_hide_other_findings(self, memservice: Run) -> None:
         uri = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
-        found = memservice(
+        result = memservice(
             "doctor", "--json", DB_CONNECTION_URI=uri, REDIS_URL="redis://127.0.0.1:1/0"
         )
-        assert found.returncode == 1
-        checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
+        assert result.returncode == 1
+        checks = {one["name"]: one for one in json.loads(result.stdout)["checks"]}
         assert {name: one["state"] for name, one in checks.items()} == {
             "storage": BROKEN,
             "embedder": OK,
@@ -361,9 +361,9 @@ class TestCommand:
 
     def test_an_invalid_redis_url_is_reported(self, memservice: Run) -> None:
         memservice("db", "upgrade")
-        found = memservice("doctor", "--json", REDIS_URL="rediss//nonsense")
-        (redis,) = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "redis"]
-        assert (found.returncode, redis["state"]) == (1, BROKEN)
+        result = memservice("doctor", "--json", REDIS_URL="rediss//nonsense")
+        (redis,) = [one for one in json.loads(result.stdout)["checks"] if one["name"] == "redis"]
+        assert (result.returncode, redis["state"]) == (1, BROKEN)
         assert "REDIS_URL" in redis["advice"]
 
     def test_a_newer_schema_is_reported(self, memservice: Run, tmp_path: Path) -> None:
@@ -371,25 +371,25 @@ class TestCommand:
         with closing(sqlite3.connect(tmp_path / "memservice.db")) as database:
             database.execute("UPDATE alembic_version SET version_num = '9999'")
             database.commit()
-        found = memservice("doctor")
-        assert found.returncode == 1
-        assert "FAILED    storage" in found.stdout
-        assert "Upgrade memservice" in found.stdout
-        assert "plugins" in found.stdout
+        result = memservice("doctor")
+        assert result.returncode == 1
+        assert "FAILED    storage" in result.stdout
+        assert "Upgrade memservice" in result.stdout
+        assert "plugins" in result.stdout
 
     def test_a_missing_driver_is_reported(self, memservice: Run, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text(
             "import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8"
         )
-        found = memservice(
+        result = memservice(
             "doctor",
             PYTHONPATH=str(tmp_path),
             DB_CONNECTION_URI="postgresql+psycopg://nobody@127.0.0.1:1/nothing",
         )
-        assert found.returncode == 1
-        assert "FAILED" in found.stdout
-        assert "pip install 'memservice[postgres]'" in found.stdout
-        assert "plugins" in found.stdout
+        assert result.returncode == 1
+        assert "FAILED" in result.stdout
+        assert "pip install 'memservice[postgres]'" in result.stdout
+        assert "plugins" in result.stdout
 
     def test_models_are_called_only_on_request(self, memservice: Run, tmp_path: Path) -> None:
         memservice("db", "upgrade")
@@ -397,13 +397,13 @@ class TestCommand:
             nobody.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{nobody.getsockname()[1]}/v1"
             assert memservice("doctor", LLM_OPENAI_BASE_URL=url).returncode == 0
-            asked = memservice(
+            result = memservice(
                 "doctor",
                 "--ask-models",
                 LLM_OPENAI_BASE_URL=url,
                 LLM_OPENAI_API_KEY="sk-do-not-show",
             )
-        assert asked.returncode == 1
-        assert "FAILED    models     openai/" in asked.stdout
-        assert "sk-do-not-show" not in asked.stdout + asked.stderr
+        assert result.returncode == 1
+        assert "FAILED    models     openai/" in result.stdout
+        assert "sk-do-not-show" not in result.stdout + result.stderr
         assert "none is configured" in memservice("doctor", "--ask-models").stdout

@@ -28,9 +28,11 @@ PRINCIPAL = Principal(admin=True)
 TEXTS = [f"Alice likes tea {number}" for number in range(8)]
 
 
-def merge(known: Sequence[Known]) -> Consolidated:
+def merge(candidates: Sequence[Known]) -> Consolidated:
     return Consolidated(
-        superseded=[Superseded(item.uid, known[-1].uid, "one habit") for item in known[:-1]]
+        superseded=[
+            Superseded(item.uid, candidates[-1].uid, "one habit") for item in candidates[:-1]
+        ]
     )
 
 

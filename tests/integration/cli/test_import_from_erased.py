@@ -77,7 +77,7 @@ def import_from(other: Transport, here: Runtime) -> Report:
     return importing.load(here, lines(remote, "acme", NOW))
 
 
-def known(here: Runtime) -> list[str]:
+def contents(here: Runtime) -> list[str]:
     with here.storage.read() as tx:
         rows = tx.rows.page(Conclusion)
     return [row.content for row in rows if "quokka" in row.content]
@@ -92,11 +92,11 @@ def delete(here: Runtime) -> None:
 
 def test_conclusions_of_erased_messages_do_not_come_back(other: Transport, here: Runtime) -> None:
     import_from(other, here)
-    assert known(here)
+    assert contents(here)
     delete(here)
-    assert known(here) == []
+    assert contents(here) == []
     report = import_from(other, here)
-    assert known(here) == []
+    assert contents(here) == []
     assert report.left_out["conclusions"] == report.left_out["messages"] == 1
 
 

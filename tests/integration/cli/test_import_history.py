@@ -35,8 +35,8 @@ def test_a_history_is_imported_and_worked_on(memservice: Run, file: Path) -> Non
     assert "stored 3 peers, 2 sessions, 3 messages" in done.stdout
     assert "stored nothing new" in memservice("import-history", "chat", file.name, "-w", "w").stdout
     assert memservice("worker", "--burst").returncode == 0
-    asked = memservice("show", "peer", "maria", "--json")
-    (conclusion,) = json.loads(asked.stdout)["conclusions"]
+    shown = memservice("show", "peer", "maria", "--json")
+    (conclusion,) = json.loads(shown.stdout)["conclusions"]
     assert conclusion["content"] == "I moved to Porto."
     assert json.loads(memservice("show", "peer", "bot", "--json").stdout)["conclusions"] == []
 

@@ -68,9 +68,9 @@ def test_written_units_run_this_installation(memservice: Run, tmp_path: Path) ->
     folder = tmp_path / "units"
     after = written(memservice, "systemd", folder)
     for unit in folder.glob("*.service"):
-        said = configparser.ConfigParser(strict=True, interpolation=None)
-        said.read(unit, encoding="utf-8")
-        command = shlex.split(said["Service"]["ExecStart"])
+        unit_file = configparser.ConfigParser(strict=True, interpolation=None)
+        unit_file.read(unit, encoding="utf-8")
+        command = shlex.split(unit_file["Service"]["ExecStart"])
         assert Path(command[0]) == Path(sys.executable).with_name("memservice")
         assert Path(command[0]).exists()
         assert unit.name in after

@@ -39,15 +39,15 @@ class Store:
 
     def __init__(self, folder: Path, **settings_: str) -> None:
         self.environ = {"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
-        given = {"REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1", **settings_}
-        settings = load_settings(environ={**self.environ, **given}, cwd=folder)
+        defaults = {"REASONER": "scripted", "WORKER_MAX_ATTEMPTS": "1", **settings_}
+        settings = load_settings(environ={**self.environ, **defaults}, cwd=folder)
         self.reasoner = ScriptedReasoner()
         self.rt = open_runtime(settings, plugins=load_plugins(settings, extra=[self.reasoner]))
         self.rt.storage.migrate()
 
-    def say(self, session: str, *said: str) -> None:
+    def say(self, session: str, *content: str) -> None:
         messages.create(
-            self.rt, Principal(admin=True), "w", session, [Draft(text, "alice") for text in said]
+            self.rt, Principal(admin=True), "w", session, [Draft(text, "alice") for text in content]
         )
 
     def work(self, *, fails: bool = False) -> None:
@@ -207,7 +207,7 @@ def test_ended_tasks_are_purged_by_age_and_state(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (("show", "nobody"), 1, "Task nobody not found"),
         (("retry", "nobody"), 1, "Task nobody not found among the failed ones"),
@@ -221,8 +221,8 @@ def test_ended_tasks_are_purged_by_age_and_state(store: Store) -> None:
     ],
 )
 def test_mistakes_are_reported(
-    store: Store, arguments: tuple[str, ...], status: int, said: str
+    store: Store, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
     done = store(*arguments)
     assert done.returncode == status
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())

@@ -29,11 +29,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving(tmp_path_factory.mktemp("looked-at"), "--workers", "1") as started:
         with httpx.Client(base_url=f"{started.url}/v3/workspaces", timeout=30) as http:
             http.post("", json={"id": "acme", "metadata": {"plan": "gold"}})
-            said = [
+            messages = [
                 {"peer_id": "alice", "content": "I own a tortoise named Balthazar."},
                 {"peer_id": "bob", "content": "My sister\nteaches \x1b[31mphysics in Lyon."},
             ]
-            assert http.post("/acme/sessions/talk/messages", json={"messages": said}).is_success
+            assert http.post("/acme/sessions/talk/messages", json={"messages": messages}).is_success
             http.put("/acme/peers/alice/card", json={"peer_card": ["Owns a tortoise"]})
             eventually(
                 lambda: (
@@ -158,10 +158,10 @@ def test_a_server_with_keys(memservice: Run, tmp_path: Path) -> None:
     with serving(folder, "--workers", "1", "--no-worker", **AUTH) as guarded:
         key = memservice("keys", "create", "--workspace", "mine", **here).stdout.strip()
         with httpx.Client(base_url=guarded.url) as http:
-            made = http.post(
+            response = http.post(
                 "/v3/workspaces", json={"id": "mine"}, headers={"Authorization": f"Bearer {key}"}
             )
-            assert made.status_code == 201
+            assert response.status_code == 201
         there = {"MEMSERVICE_URL": guarded.url}
         done = memservice("peers", "-w", "mine", MEMSERVICE_API_KEY=key, **there)
         assert done.returncode == 0, done.stderr

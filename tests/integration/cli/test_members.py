@@ -31,23 +31,23 @@ def uri(folder: Path) -> dict[str, str]:
 
 
 def test_a_link_is_printed_alone_even_before_the_first_start(memservice: Run) -> None:
-    made = memservice("console", "link", **AUTH)
-    assert LINK.fullmatch(made.stdout), made.stdout
-    assert re.search(r"works once, until 20\d\d-", made.stderr)
+    result = memservice("console", "link", **AUTH)
+    assert LINK.fullmatch(result.stdout), result.stdout
+    assert re.search(r"works once, until 20\d\d-", result.stderr)
 
 
 def test_a_link_begins_with_the_address_of_the_settings(memservice: Run) -> None:
-    made = memservice("console", "link", **AUTH, CONSOLE_URL="https://memory.example.com/")
-    assert made.stdout.startswith("https://memory.example.com/console/link?token=")
-    made = memservice("console", "link", **AUTH, HOST="::", PORT="9000")
-    assert made.stdout.startswith("http://127.0.0.1:9000/console/link?token=")
+    result = memservice("console", "link", **AUTH, CONSOLE_URL="https://memory.example.com/")
+    assert result.stdout.startswith("https://memory.example.com/console/link?token=")
+    result = memservice("console", "link", **AUTH, HOST="::", PORT="9000")
+    assert result.stdout.startswith("http://127.0.0.1:9000/console/link?token=")
 
 
 def test_without_authentication_there_is_no_link(memservice: Run) -> None:
-    made = memservice("console", "link")
-    assert made.returncode == 1
-    assert made.stdout == ""
-    assert "AUTH_USE_AUTH=true" in made.stderr
+    result = memservice("console", "link")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert "AUTH_USE_AUTH=true" in result.stderr
 
 
 def test_members_are_invited_listed_and_deactivated(memservice: Run, tmp_path: Path) -> None:
@@ -69,13 +69,13 @@ def test_members_are_invited_listed_and_deactivated(memservice: Run, tmp_path: P
 
 
 def test_an_invitation_names_workspaces_that_exist(memservice: Run) -> None:
-    made = memservice("members", "invite", "--role", "reader", "-w", "nowhere", **AUTH)
-    assert made.returncode == 2
-    assert "There is no workspace 'nowhere'" in made.stderr
+    result = memservice("members", "invite", "--role", "reader", "-w", "nowhere", **AUTH)
+    assert result.returncode == 2
+    assert "There is no workspace 'nowhere'" in result.stderr
 
 
 def test_a_forgotten_password_is_replaced_by_a_link(memservice: Run, tmp_path: Path) -> None:
     settings = uri(tmp_path)
     accept(tmp_path, memservice("console", "link", **settings).stdout, "olga", **settings)
-    made = memservice("console", "link", "--member", "OLGA", **settings)
-    accept(tmp_path, made.stdout, "", **settings)
+    result = memservice("console", "link", "--member", "OLGA", **settings)
+    accept(tmp_path, result.stdout, "", **settings)

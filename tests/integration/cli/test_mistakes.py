@@ -142,8 +142,8 @@ def test_a_full_disk(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise Full("database or disk is full")
 
     monkeypatch.setattr("memservice_sqlite.backups._copy", full)
-    said = ("b.db cannot be written: no space left on its disk; nothing was changed",)
-    assert_answer(typed("backup b.db", {}), Mistake("", "", REFUSED, said), here)
+    sentences = ("b.db cannot be written: no space left on its disk; nothing was changed",)
+    assert_answer(typed("backup b.db", {}), Mistake("", "", REFUSED, sentences), here)
     assert sorted(path.name for path in here.iterdir() if path.suffix != ".db") == []
 
 
@@ -152,9 +152,9 @@ def test_a_folder_that_cannot_be_written(here: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "mkdir", refused)
-    said = ("new/pyproject.toml cannot be written: Permission denied",)
+    sentences = ("new/pyproject.toml cannot be written: Permission denied",)
     answer = typed("plugins new reasoner plain --directory new", {})
-    assert_answer(answer, Mistake("", "", REFUSED, said), here)
+    assert_answer(answer, Mistake("", "", REFUSED, sentences), here)
 
 
 def test_a_url_of_another_page(here: Path) -> None:
@@ -174,8 +174,8 @@ def test_a_url_of_another_page(here: Path) -> None:
         finally:
             server.shutdown()
             thread.join()
-    said = (f"{url}/ has no /v3 API: is the URL right?",)
-    assert_answer(answer, Mistake("", "", REFUSED, said), here)
+    sentences = (f"{url}/ has no /v3 API: is the URL right?",)
+    assert_answer(answer, Mistake("", "", REFUSED, sentences), here)
 
 
 def test_a_truncated_archive(here: Path) -> None:

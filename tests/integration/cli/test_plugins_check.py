@@ -151,7 +151,7 @@ def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "uri", "said"),
+    ("name", "uri", "reason"),
     [
         (
             "postgres",
@@ -173,14 +173,14 @@ def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Pa
     ],
 )
 def test_an_unreachable_server_is_reported_in_one_line(
-    memservice: Run, name: str, uri: str, said: str
+    memservice: Run, name: str, uri: str, reason: str
 ) -> None:
     done = memservice("plugins", "check", name, "--scratch", uri)
     assert done.returncode == 1
     assert [line for line in done.stdout.splitlines() if "suite" in line] == [
         done.stdout.splitlines()[-1]
     ]
-    assert done.stdout.splitlines()[-1].startswith(f"  suite: not run: {said}")
+    assert done.stdout.splitlines()[-1].startswith(f"  suite: not run: {reason}")
     assert done.stderr == ""
     assert "hunter2" not in done.stdout
 
@@ -247,13 +247,13 @@ def test_a_model_on_this_machine_costs_nothing(memservice: Run) -> None:
 def model_answers(handler: Handler, request: Request) -> None:
     time.sleep(0.05)
     if "tools" in request.body:
-        said = Say((), (ToolCall("call-1", "clock", {}),), "tool_calls")
+        reply = Say((), (ToolCall("call-1", "clock", {}),), "tool_calls")
     else:
-        said = Say(('{"answer": ', '"yes"}'))
+        reply = Say(('{"answer": ', '"yes"}'))
     if OpenAiWire().is_stream(request):
-        handler.whole(b"".join(OpenAiWire().events(said)), "text/event-stream")
+        handler.whole(b"".join(OpenAiWire().events(reply)), "text/event-stream")
     else:
-        handler.json(OpenAiWire().whole(said))
+        handler.json(OpenAiWire().whole(reply))
 
 
 def test_a_configured_model_is_checked_by_the_live_contract(memservice: Run) -> None:

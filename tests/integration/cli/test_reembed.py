@@ -115,7 +115,9 @@ class Load:
                 self.done[name] += 1
 
     def _write(self, client: httpx.Client, number: int, turn: int) -> httpx.Response:
-        said = [{"peer_id": f"peer{number}", "content": f"I counted live{number}x{turn} herons."}]
+        messages = [
+            {"peer_id": f"peer{number}", "content": f"I counted live{number}x{turn} herons."}
+        ]
         if turn % 5 == 0:
             drafts = [
                 {
@@ -128,16 +130,16 @@ class Load:
                 "/v3/workspaces/w/conclusions", json={"conclusions": drafts}
             ).raise_for_status()
         return client.post(
-            f"/v3/workspaces/w/sessions/live{number}/messages", json={"messages": said}
+            f"/v3/workspaces/w/sessions/live{number}/messages", json={"messages": messages}
         )
 
     def _read(self, client: httpx.Client, number: int, turn: int) -> httpx.Response:
-        wanted = (turn * 7 + number) % MESSAGES
+        position = (turn * 7 + number) % MESSAGES
         answer = client.post(
-            "/v3/workspaces/w/search", json={"query": f"item{wanted}x bees", "limit": 3}
+            "/v3/workspaces/w/search", json={"query": f"item{position}x bees", "limit": 3}
         )
-        if answer.is_success and f"item{wanted}x" not in answer.json()[0]["content"]:
-            self.wrong.append(f"item{wanted}x: {answer.json()[0]['content']}")
+        if answer.is_success and f"item{position}x" not in answer.json()[0]["content"]:
+            self.wrong.append(f"item{position}x: {answer.json()[0]['content']}")
         if turn % 3 == 0:
             pair = {"observer": "ann", "observed": "ann"}
             return client.post(
@@ -151,12 +153,12 @@ def fill(url: str, workspace: str = "w", number: int = MESSAGES) -> None:
     with httpx.Client(base_url=url, timeout=60) as client:
         client.post("/v3/workspaces", json={"id": workspace}).raise_for_status()
         for start in range(0, number, 100):
-            said = [
+            messages = [
                 {"peer_id": "ann", "content": f"I keep item{number}x bees."}
                 for number in range(start, min(start + 100, number))
             ]
             client.post(
-                f"/v3/workspaces/{workspace}/sessions/s/messages", json={"messages": said}
+                f"/v3/workspaces/{workspace}/sessions/s/messages", json={"messages": messages}
             ).raise_for_status()
 
 
@@ -231,10 +233,10 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
                 "answered from the old ones as if nothing had been begun"
             )
             both = [begin(tmp_path, SLOW_EMBEDDER="0.1", **settings) for _ in range(2)]
-            said = [process.communicate(timeout=120) for process in both]
+            outputs = [process.communicate(timeout=120) for process in both]
             time.sleep(0.5)
-        assert [process.returncode for process in both] == [0, 0], said
-        assert sum("waiting for another process" in errors for _, errors in said) >= 1, said
+        assert [process.returncode for process in both] == [0, 0], outputs
+        assert sum("waiting for another process" in errors for _, errors in outputs) >= 1, outputs
         assert (load.failed[:3], load.wrong[:3]) == ([], [])
         assert min(load.done.values()) > 20, load.done
         until(lambda: waiting(rt) == 0)
@@ -248,8 +250,8 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
                 space = tx.spaces.active(1, kind)
                 assert space is not None
                 inside: set[int] = set()
-                while found := rt.vectors.keys(tx, space, max(inside, default=0)):
-                    inside.update(found)
+                while keys := rt.vectors.keys(tx, space, max(inside, default=0)):
+                    inside.update(keys)
                 live = {
                     row.key
                     for row in tx.rows.page(record)

@@ -80,7 +80,7 @@ def test_config_show_all_lists_every_setting(memservice: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("toml", "settings", "said"),
+    ("toml", "settings", "sentence"),
     [
         ("[db]\npool_sise = 3\n", {}, "there is no setting [db] pool_sise"),
         ("[db]\npool_sise = 3\n", {}, "did you mean pool_size"),
@@ -97,14 +97,14 @@ def test_config_show_all_lists_every_setting(memservice: Run) -> None:
     ],
 )
 def test_a_wrong_setting_is_reported_in_one_sentence(
-    memservice: Run, tmp_path: Path, toml: str, settings: dict[str, str], said: str
+    memservice: Run, tmp_path: Path, toml: str, settings: dict[str, str], sentence: str
 ) -> None:
     (tmp_path / "memservice.toml").write_text(toml, encoding="utf-8")
     for command in (("config", "show"), ("serve", "--port", "0"), ("db", "upgrade")):
         done = memservice(*command, **settings)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith("memservice: ")
-        assert said in done.stderr
+        assert sentence in done.stderr
     assert not (tmp_path / "memservice.db").exists(), "nothing is opened by wrong settings"
     assert memservice("--help", **settings).returncode == 0
 
@@ -134,21 +134,21 @@ def test_doctor_warns_about_a_key_that_no_task_uses(memservice: Run) -> None:
 
 def test_mistyped_variables_are_reported_where_they_matter(memservice: Run, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("SENTRY_DSN=x\n", encoding="utf-8")
-    given = {"DB_CONECTION_URI": "sqlite:///other.db", "DB_HOST": "h"}
+    variables = {"DB_CONECTION_URI": "sqlite:///other.db", "DB_HOST": "h"}
     mistyped = (
         "there is no setting DB_CONECTION_URI (environment): ignored; did you mean "
         "DB_CONNECTION_URI?"
     )
-    shown = memservice("config", "show", **given)
+    shown = memservice("config", "show", **variables)
     assert shown.stderr.splitlines() == [
         f"WARNING     without effect here: SENTRY_DSN ({tmp_path / '.env'})",
         f"WARNING     {mistyped}",
         "WARNING     no settings of memservice, ignored: DB_HOST (environment)",
     ]
-    listed = memservice("jobs", "list", **given)
+    listed = memservice("jobs", "list", **variables)
     assert listed.returncode == 1
     assert listed.stderr.startswith(f"WARNING     {mistyped}\nmemservice: There is no file ")
-    looked = memservice("doctor", **given).stdout
+    looked = memservice("doctor", **variables).stdout
     assert f"degraded  settings   {mistyped}\n" in looked
     assert f"ok        settings   without effect here: SENTRY_DSN ({tmp_path / '.env'})" in looked
-    assert mistyped in memservice("worker", "--burst", "--queues", "x", **given).stderr
+    assert mistyped in memservice("worker", "--burst", "--queues", "x", **variables).stderr

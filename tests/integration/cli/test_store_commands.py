@@ -72,7 +72,7 @@ def test_a_used_port_is_reported(memservice: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentence"),
     [
         (("--port", "70000"), "70000 is not in the range 0<=x<=65535"),
         (("--port", "http"), "'http' is not a valid integer"),
@@ -80,10 +80,12 @@ def test_a_used_port_is_reported(memservice: Run) -> None:
         (("--workers", "0"), "0 is not in the range"),
     ],
 )
-def test_a_wrong_option_is_reported(memservice: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_a_wrong_option_is_reported(
+    memservice: Run, arguments: tuple[str, ...], sentence: str
+) -> None:
     done = memservice("serve", *arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert sentence in done.stderr
 
 
 def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
@@ -129,14 +131,14 @@ def test_serve_logs_its_start_and_end(tmp_path: Path) -> None:
     finally:
         status = server.stop(signal.SIGINT)
     assert status == 0
-    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in server.output.splitlines()}
-    assert said["memservice"] == __version__
-    assert said["storage"].startswith("sqlite   sqlite:///memservice.db   schema ")
-    assert said["vectors"] == "in the storage (sqlite)   embedder hashed-v1-384"
-    assert said["reasoner"] == "extractive"
-    assert said["runner"] == "none here: start `memservice worker`"
-    assert said["auth"] == "off"
-    assert said["listening"].endswith("/openapi.json)")
+    lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in server.output.splitlines()}
+    assert lines["memservice"] == __version__
+    assert lines["storage"].startswith("sqlite   sqlite:///memservice.db   schema ")
+    assert lines["vectors"] == "in the storage (sqlite)   embedder hashed-v1-384"
+    assert lines["reasoner"] == "extractive"
+    assert lines["runner"] == "none here: start `memservice worker`"
+    assert lines["auth"] == "off"
+    assert lines["listening"].endswith("/openapi.json)")
     assert "WARNING     authentication is off and the server listens on 0.0.0.0" in server.log
     assert (tmp_path / "memservice.db").exists()
 

@@ -63,7 +63,7 @@ def app_on(folder: Path) -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def talking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the workspace `acme`, all of whose work is done."""
     with serving(tmp_path_factory.mktemp("told"), "--workers", "1") as server:
         url = server.url
@@ -74,12 +74,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             "/workspaces/acme/sessions",
             {"id": "talk", "peers": {"alice": {}, "bob": {"observe_others": True}}},
         )
-        said = [
+        talk = [
             ("alice", "I own a tortoise named Balthazar."),
             ("bob", "My sister Clara teaches physics in Lyon."),
         ] * 12
         messages = [
-            {"peer_id": peer, "content": f"{text} ({n})"} for n, (peer, text) in enumerate(said)
+            {"peer_id": peer, "content": f"{text} ({n})"} for n, (peer, text) in enumerate(talk)
         ]
         ask(url, "POST", "/workspaces/acme/sessions/talk/messages", {"messages": messages})
         ask(url, "PUT", "/workspaces/acme/peers/alice/card", {"peer_card": ["Owns a tortoise"]})
@@ -92,7 +92,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def seen(ask: Callable[..., Any]) -> dict[str, Any]:
+def contents_of(ask: Callable[..., Any]) -> dict[str, Any]:
     """What `/v3` shows of `acme`, without what is said to be each server's own."""
     path = "/workspaces/acme"
     return {
@@ -116,12 +116,12 @@ def seen(ask: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def beside(told: Server) -> dict[str, str]:
-    return {"DB_CONNECTION_URI": f"sqlite:///{told.folder}/memservice.db"}
+def beside(talking_server: Server) -> dict[str, str]:
+    return {"DB_CONNECTION_URI": f"sqlite:///{talking_server.folder}/memservice.db"}
 
 
-def test_an_export_can_be_imported(memservice: Run, told: Server, tmp_path: Path) -> None:
-    done = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told))
+def test_an_export_can_be_imported(memservice: Run, talking_server: Server, tmp_path: Path) -> None:
+    done = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(talking_server))
     assert done.returncode == 0, done.stderr
     with gzip.open(tmp_path / "acme.jsonl.gz") as file:
         kinds = [json.loads(line)["type"] for line in file]
@@ -132,11 +132,11 @@ def test_an_export_can_be_imported(memservice: Run, told: Server, tmp_path: Path
     assert "nothing new" in memservice("import", "acme.jsonl.gz").stdout
     assert "acme-2:" in memservice("import", "--as", "acme-2", "acme.jsonl.gz").stdout
     with app_on(tmp_path) as ask_copy:
-        assert seen(ask_copy) == seen(partial(ask, told.url))
+        assert contents_of(ask_copy) == contents_of(partial(ask, talking_server.url))
 
 
-def test_an_export_goes_to_standard_output(memservice: Run, told: Server) -> None:
-    plain = memservice("export", "-w", "acme", "--without-vectors", "-", **beside(told))
+def test_an_export_goes_to_standard_output(memservice: Run, talking_server: Server) -> None:
+    plain = memservice("export", "-w", "acme", "--without-vectors", "-", **beside(talking_server))
     # what is told of the progress is no part of it
     lines = [json.loads(line) for line in plain.stdout.splitlines()]
     assert (lines[0]["type"], lines[0]["vectors"]) == ("header", False)
@@ -144,10 +144,11 @@ def test_an_export_goes_to_standard_output(memservice: Run, told: Server) -> Non
 
 
 def test_a_workspace_is_copied_between_two_configurations(
-    memservice: Run, told: Server, tmp_path: Path
+    memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "a.toml").write_text(
-        f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8"
+        f'[db]\nconnection_uri = "sqlite:///{talking_server.folder}/memservice.db"\n',
+        encoding="utf-8",
     )
     (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
     done = memservice("copy", "--from", "a.toml", "--to", "b.toml")
@@ -158,11 +159,12 @@ def test_a_workspace_is_copied_between_two_configurations(
 
 
 def test_copying_to_the_same_storage_is_refused(
-    memservice: Run, told: Server, tmp_path: Path
+    memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
-    (tmp_path / "link").symlink_to(told.folder)
+    (tmp_path / "link").symlink_to(talking_server.folder)
     (tmp_path / "a.toml").write_text(
-        f'[db]\nconnection_uri = "sqlite:///{told.folder}/memservice.db"\n', encoding="utf-8"
+        f'[db]\nconnection_uri = "sqlite:///{talking_server.folder}/memservice.db"\n',
+        encoding="utf-8",
     )
     (tmp_path / "b.toml").write_text(
         '[db]\nconnection_uri = "sqlite:///link/memservice.db"\n', encoding="utf-8"
@@ -174,9 +176,12 @@ def test_copying_to_the_same_storage_is_refused(
 
 
 @pytest.fixture
-def exported(memservice: Run, told: Server, tmp_path: Path) -> Path:
+def exported(memservice: Run, talking_server: Server, tmp_path: Path) -> Path:
     """The workspace as a compressed file. There is no store beside it yet."""
-    assert memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(told)).returncode == 0
+    assert (
+        memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(talking_server)).returncode
+        == 0
+    )
     return tmp_path / "acme.jsonl.gz"
 
 
@@ -246,14 +251,14 @@ def test_an_interrupted_transfer_can_be_continued(
 
 
 def test_a_workspace_is_imported_from_another_server(
-    memservice: Run, told: Server, tmp_path: Path
+    memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
-    done = memservice("import-from", told.url)
+    done = memservice("import-from", talking_server.url)
     assert done.returncode == 0, done.stderr
     assert "24 messages" in done.stdout
-    assert "nothing new" in memservice("import-from", "-w", "acme", told.url).stdout
+    assert "nothing new" in memservice("import-from", "-w", "acme", talking_server.url).stdout
     with app_on(tmp_path) as ask_copy:
-        here, there = seen(partial(ask, told.url)), seen(ask_copy)
+        here, there = contents_of(partial(ask, talking_server.url)), contents_of(ask_copy)
         for part in (
             "peers",
             "sessions",
@@ -287,7 +292,7 @@ def test_a_workspace_key_suffices_for_an_import(memservice: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentence"),
     [
         (("export", "-w", "nowhere", "x.jsonl"), "Workspace nowhere not found"),
         (
@@ -301,68 +306,68 @@ def test_a_workspace_key_suffices_for_an_import(memservice: Run, tmp_path: Path)
     ],
 )
 def test_impossible_transfers_are_reported(
-    memservice: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+    memservice: Run, tmp_path: Path, arguments: tuple[str, ...], sentence: str
 ) -> None:
     memservice("db", "upgrade")
     (tmp_path / "a.toml").write_text("nothing = 1\n", encoding="utf-8")
     done = memservice(*arguments)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert sentence in done.stderr
     assert not (tmp_path / "x.jsonl").exists()
 
 
 class TestARemoteThatFails:
-    def test_temporary_errors_are_retried(self, told: Server) -> None:
+    def test_temporary_errors_are_retried(self, talking_server: Server) -> None:
         """Every third answer is an error that passes."""
-        flaky = Flaky(told.url, every=3, status=503)
+        flaky = Flaky(talking_server.url, every=3, status=503)
         with flaky.client() as client:
-            found = list(lines(Remote(client, pause=0.01), "acme", now=flaky.now))
-        assert sum(b'"type":"messages"' in line for line in found) == 24
+            rows = list(lines(Remote(client, pause=0.01), "acme", now=flaky.now))
+        assert sum(b'"type":"messages"' in line for line in rows) == 24
         assert flaky.failed > 0
 
-    def test_permanent_errors_are_reported(self, told: Server) -> None:
-        with Flaky(told.url, every=1, status=500).client() as client:
+    def test_permanent_errors_are_reported(self, talking_server: Server) -> None:
+        with Flaky(talking_server.url, every=1, status=500).client() as client:
             with pytest.raises(RemoteFailed, match="status 500"):
                 list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
 
-    def test_answers_that_are_not_json_are_reported(self, told: Server) -> None:
-        with Flaky(told.url, every=1, status=200).client() as client:
+    def test_answers_that_are_not_json_are_reported(self, talking_server: Server) -> None:
+        with Flaky(talking_server.url, every=1, status=200).client() as client:
             with pytest.raises(RemoteFailed, match="is not JSON"):
                 list(lines(Remote(client, pause=0.01), "acme", now=Flaky.now))
 
-    def test_an_unknown_workspace_is_reported(self, told: Server) -> None:
-        with httpx.Client(base_url=told.url) as client:
+    def test_an_unknown_workspace_is_reported(self, talking_server: Server) -> None:
+        with httpx.Client(base_url=talking_server.url) as client:
             with pytest.raises(RemoteFailed, match="has no workspace 'nowhere'"):
                 list(lines(Remote(client), "nowhere", now=Flaky.now))
 
 
 def test_all_workspaces_are_exported_to_a_folder(
-    memservice: Run, told: Server, tmp_path: Path
+    memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
-    ask(told.url, "POST", "/workspaces", {"id": "b" * 300})
-    done = memservice("export", "--all", "everything", **beside(told))
+    ask(talking_server.url, "POST", "/workspaces", {"id": "b" * 300})
+    done = memservice("export", "--all", "everything", **beside(talking_server))
     assert done.returncode == 0, done.stderr
     assert "2 workspaces" in done.stderr
     folder = tmp_path / "everything"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (
         "is not an empty folder"
-        in memservice("export", "--all", "everything", **beside(told)).stderr
+        in memservice("export", "--all", "everything", **beside(talking_server)).stderr
     )
     stored = memservice("import", "everything")
     assert stored.returncode == 0, stored.stderr
     assert "24 messages" in stored.stdout
     assert memservice("import", "everything").stdout.count("nothing new") == 2
     with app_on(tmp_path) as ask_copy:
-        assert seen(ask_copy) == seen(partial(ask, told.url))
+        assert contents_of(ask_copy) == contents_of(partial(ask, talking_server.url))
         listed = ask_copy("POST", "/workspaces/list", {})["items"]
     assert [item["id"] for item in listed] == ["acme", "b" * 300]
 
 
 def test_a_damaged_folder_is_refused_before_anything_is_stored(
-    memservice: Run, told: Server, tmp_path: Path
+    memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
-    assert memservice("export", "--all", "everything", **beside(told)).returncode == 0
+    assert memservice("export", "--all", "everything", **beside(talking_server)).returncode == 0
     folder = tmp_path / "everything"
     last = max(folder.glob("*.gz"))
     whole = last.read_bytes()

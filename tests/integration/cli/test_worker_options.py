@@ -11,7 +11,7 @@ from memservice.cli import cli
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environ", "said"),
+    ("arguments", "environ", "sentence"),
     [
         (("--queues", "ingest"), {}, "--queues needs RQ: set REDIS_URL"),
         (
@@ -34,9 +34,9 @@ def test_mistakes_are_reported(
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     environ: dict[str, str],
-    said: str,
+    sentence: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, ["worker", *arguments], env=environ)
     assert done.exit_code != 0
-    assert said in " ".join(f"{done.stderr} {done.exception}".split())
+    assert sentence in " ".join(f"{done.stderr} {done.exception}".split())

@@ -29,24 +29,24 @@ SETTINGS = {
 }
 
 
-def endpoint(answer: httpx.Response, asked: list[str]) -> Endpoint:
+def endpoint(answer: httpx.Response, hosts: list[str]) -> Endpoint:
     def handle(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.host)
+        hosts.append(request.url.host)
         return answer
 
-    made = Endpoint(
+    opened = Endpoint(
         "a model",
         "http://models",
         {"authorization": "Bearer geheim"},
         SETTINGS,
         lambda: datetime.now(UTC),
     )
-    for connection in made._connections._idle:
+    for connection in opened._connections._idle:
         follows = connection.client.follow_redirects
         connection.client = httpx.Client(
             transport=httpx.MockTransport(handle), follow_redirects=follows
         )
-    return made
+    return opened
 
 
 class TestJsonDeeperThanAnyReaderGoes:
@@ -59,10 +59,10 @@ class TestJsonDeeperThanAnyReaderGoes:
         answer = httpx.Response(500, text=DEEP, headers={"content-type": "application/json"})
         with pytest.raises(ModelFailure, match="status 500"):
             endpoint(answer, []).post("/chat", {})
-        found = failures.from_answer(
+        failure = failures.from_answer(
             "a model", 400, {}, DEEP.encode(), lambda: datetime.now(UTC), []
         )
-        assert "status 400" in str(found)
+        assert "status 400" in str(failure)
 
     def test_in_arguments_of_a_tool(self) -> None:
         with pytest.raises(ModelFailure, match="no JSON object"):
@@ -78,11 +78,11 @@ class TestJsonDeeperThanAnyReaderGoes:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(status: int) -> None:
     """They would take the key along, and a request to wherever that server likes."""
-    asked: list[str] = []
+    hosts: list[str] = []
     answer = httpx.Response(status, headers={"location": "http://169.254.169.254/latest"})
     with pytest.raises(ModelFailure, match="redirects are not followed") as failed:
-        endpoint(answer, asked).post("/chat", {})
-    assert asked == ["models"]
+        endpoint(answer, hosts).post("/chat", {})
+    assert hosts == ["models"]
     assert "geheim" not in str(failed.value)
 
 
@@ -95,8 +95,8 @@ def test_the_time_limit_holds_for_a_connection_that_is_used_again() -> None:
         began = time.monotonic()
         with pytest.raises(ModelFailure, match=r"took longer than 0\.5 s"):
             provider.post("/chat", {}, timeout=0.5)
-        assert time.monotonic() - began < 20
-        assert server.left.wait(20)
+        assert time.monotonic() - began < 5
+        assert server.left.wait(5)
 
 
 def test_exchanges_at_the_same_time_have_connections_of_their_own() -> None:

@@ -128,11 +128,11 @@ def chat(llm: LlmReasoner, **options: Any) -> str:
         asked_at=AT,
         **options,
     )
-    said = "".join(piece for piece in llm.answer(request) if not isinstance(piece, Answered))
-    assert DRAFT not in said, "a draft is no answer"
+    text = "".join(piece for piece in llm.answer(request) if not isinstance(piece, Answered))
+    assert DRAFT not in text, "a draft is no answer"
     if "response_format" in options:
-        return "document" if json.loads(said) == {"answer": ANSWER} else said
-    return ("answer" if said == ANSWER else said) or "null"
+        return "document" if json.loads(text) == {"answer": ANSWER} else text
+    return ("answer" if text == ANSWER else text) or "null"
 
 
 def streamed(llm: LlmReasoner) -> str:
@@ -144,14 +144,14 @@ def structured(llm: LlmReasoner) -> str:
 
 
 def dream(llm: LlmReasoner) -> str:
-    held = [
+    conclusions = [
         Known(f"uid-{n}", content, "explicit", AT, 1, "alice", "alice")
         for n, content in enumerate(sorted(STATED))
     ]
     written = llm.consolidate(
-        ConsolidateRequest("alice", "alice", held, [], tools=FakeToolbox(), asked_at=AT)
+        ConsolidateRequest("alice", "alice", conclusions, [], tools=FakeToolbox(), asked_at=AT)
     )
-    assert all(made.content == "Alice is a beekeeper." for made in written.created)
+    assert all(statement.content == "Alice is a beekeeper." for statement in written.created)
     return "dream" if written.created else "nothing"
 
 
@@ -323,10 +323,10 @@ def outcomes(plugins: Plugins, behaviour: str, transport: str) -> dict[str, str]
         for task, run in TASKS.items():
             model.requests.clear()
             try:
-                said = run(reasoner(model, plugins, transport))
+                outcome = run(reasoner(model, plugins, transport))
             except ModelFailure as error:
-                said = f"fails ({error.fault})"
-            result[task] = f"{said}, {len(model.requests)}"
+                outcome = f"fails ({error.fault})"
+            result[task] = f"{outcome}, {len(model.requests)}"
     return result
 
 

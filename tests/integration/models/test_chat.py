@@ -45,14 +45,14 @@ def spoken(
     request: pytest.FixtureRequest, server: Server, open_model: OpenModel, tmp_path: Path
 ) -> Iterator[Spoken]:
     wire, path = PROTOCOLS[request.param]
-    given = {
+    environ = {
         "DB_CONNECTION_URI": "memory://",
         "DIALECTIC_LEVELS__LOW__MODEL_CONFIG__TRANSPORT": request.param,
         f"LLM_{transport_key(request.param).upper()}_BASE_URL": server.url + path,
         f"LLM_{transport_key(request.param).upper()}_API_KEY": KEY,
         "LLM_RETRY_PAUSE_SECONDS": "0.001",
     }
-    loaded = load_settings(environ=given, cwd=tmp_path)
+    loaded = load_settings(environ=environ, cwd=tmp_path)
     runtime = open_runtime(loaded, "api")
     runtime.storage.migrate()
     try:

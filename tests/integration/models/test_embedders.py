@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_the_dimension_is_that_of_the_endpoint(server: Server, open_embedder: Op
 
 
 @pytest.mark.parametrize(
-    ("model", "mode", "asked"),
+    ("model", "mode", "is_requested"),
     [
         (None, "auto", True),
         ("text-embedding-3-large", "auto", True),
@@ -57,15 +59,17 @@ def test_the_dimension_is_that_of_the_endpoint(server: Server, open_embedder: Op
     ],
 )
 def test_a_dimension_is_requested_from_models_that_support_it(
-    server: Server, open_embedder: OpenEmbedder, model: str | None, mode: str, asked: bool
+    server: Server, open_embedder: OpenEmbedder, model: str | None, mode: str, is_requested: bool
 ) -> None:
     server.then(openai_vectors)
     embedder = open_embedder(
         "openai", "/v1", model=model, dimensions_mode=mode, vector_dimensions=256
     )
-    assert embedder.dimension == (256 if asked else 384)
-    assert embedder.id == f"openai:{model or 'text-embedding-3-small'}{'@256' if asked else ''}"
-    assert server.requests[0].body.get("dimensions") == (256 if asked else None)
+    assert embedder.dimension == (256 if is_requested else 384)
+    assert (
+        embedder.id == f"openai:{model or 'text-embedding-3-small'}{'@256' if is_requested else ''}"
+    )
+    assert server.requests[0].body.get("dimensions") == (256 if is_requested else None)
 
 
 def test_an_unexpected_dimension_is_an_error_that_says_what_to_do(
@@ -102,9 +106,9 @@ def test_vectors_are_sent_in_the_configured_encoding(
 ) -> None:
     server.then(openai_vectors)
     embedder = open_embedder("openai", "/v1", model="m", encoding_format_mode=mode)
-    made = embedder.embed(["tea and cake", "a boat"])
+    received = embedder.embed(["tea and cake", "a boat"])
     expected = [np.array(v) / np.linalg.norm(v) for v in vectors(["tea and cake", "a boat"])]
-    assert np.allclose(made, expected, atol=1e-6)
+    assert np.allclose(received, expected, atol=1e-6)
     assert server.requests[0].body.get("encoding_format") == sent
 
 
@@ -152,9 +156,9 @@ def test_a_server_that_takes_fewer_texts_gets_fewer(
             openai_vectors(handler, request)
 
     server.then(at_most_two)
-    made = open_embedder("openai", "/v1", model="m").embed(["a", "b", "c", "d", "e"])
+    embedded = open_embedder("openai", "/v1", model="m").embed(["a", "b", "c", "d", "e"])
     assert np.allclose(
-        made,
+        embedded,
         [np.array(v) / np.linalg.norm(v) for v in vectors(["a", "b", "c", "d", "e"])],
         atol=1e-6,
     )
@@ -196,9 +200,11 @@ def test_a_query_is_tried_once_within_its_timeout(
         open_embedder("openai", "/v1", model="m").embed(["a"], "query")
     assert len(server.requests) == 1
     server.then(lambda handler, request: handler.wait_to_be_left())
-    with pytest.raises(ModelFailure, match=r"longer than 0\.3 s"):
+    began = time.monotonic()
+    with pytest.raises(ModelFailure, match="longer than"):
         open_embedder("openai", "/v1", model="m", query_seconds=0.3).embed(["a"], "query")
-    assert server.left.wait(20)
+    assert time.monotonic() - began < 3
+    assert server.left.wait(3)
 
 
 @pytest.mark.parametrize(

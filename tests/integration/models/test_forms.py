@@ -172,7 +172,7 @@ def test_fields_that_reasoning_models_reject_are_left_out(
 
 def continued(model: LanguageModel, options: dict[str, Any]) -> None:
     first = model.complete(ask(tools=TOOLS, options=options))
-    results = [Turn("tool", "it is noon", tool_call_id=made.id) for made in first.tool_calls]
+    results = [Turn("tool", "it is noon", tool_call_id=call.id) for call in first.tool_calls]
     model.complete(
         ask(
             tools=TOOLS,

@@ -206,8 +206,8 @@ def loop_bodies(plugins: Plugins, name: str, times: int, **options: Any) -> tupl
                 **options,
             )
         )
-        said = "".join(piece for piece in pieces if isinstance(piece, str))
-        return said, [request.body for request in model.requests]
+        text = "".join(piece for piece in pieces if isinstance(piece, str))
+        return text, [request.body for request in model.requests]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -217,8 +217,8 @@ def test_each_request_of_a_loop_begins_with_the_one_before(
     plugins: Plugins, name: str, times: int, stream: bool
 ) -> None:
     """Providers cache a beginning only if every byte of it is the same."""
-    said, bodies = loop_bodies(plugins, name, times, stream=stream)
-    assert said == "Yes."
+    text, bodies = loop_bodies(plugins, name, times, stream=stream)
+    assert text == "Yes."
     assert len(bodies) == min(times, 5) + 1
     for before, after in itertools.pairwise(bodies):
         fixed, parts = rendered(name, before)
@@ -250,8 +250,8 @@ def test_a_document_ends_a_loop_with_tools(
 ) -> None:
     """Where the provider documents it: no request is made for the document alone."""
     monkeypatch.setattr(model, "documents_schema_with_tools", lambda self, model: True)
-    said, bodies = loop_bodies(plugins, name, times, response_format=SCHEMA)
-    assert json.loads(said) == {"answer": "Yes."}
+    text, bodies = loop_bodies(plugins, name, times, response_format=SCHEMA)
+    assert json.loads(text) == {"answer": "Yes."}
     assert len(bodies) == min(times, 5) + 1
     assert all("tools" in body for body in bodies)
     for before, after in itertools.pairwise(bodies):
@@ -297,8 +297,8 @@ def test_a_model_that_does_not_combine_them_is_remembered(
             pieces = llm.answer(
                 AnswerRequest("Bees?", "alice", [], tools=FakeToolbox(), response_format=SCHEMA)
             )
-            said = "".join(piece for piece in pieces if isinstance(piece, str))
-            assert json.loads(said) == {"answer": "Alice keeps bees."}
+            text = "".join(piece for piece in pieces if isinstance(piece, str))
+            assert json.loads(text) == {"answer": "Alice keeps bees."}
             assert len(server.requests) == requests
         assert server.requests[-1].has_json_mode, "the schema itself is still used"
 

@@ -45,14 +45,14 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
 def deliver(tmp_path: Path, redis_url: str, namespace: str) -> Iterator[Deliver]:
     """A store in which a test writes as the server does, and `memservice worker` beside it as often
     as the test starts one."""
-    made: list[Delivery] = []
+    deliveries: list[Delivery] = []
 
     def make(**settings: str) -> Delivery:
-        made.append(
+        deliveries.append(
             Delivery(tmp_path, {"REDIS_URL": redis_url, "NAMESPACE": namespace, **settings})
         )
-        return made[-1]
+        return deliveries[-1]
 
     yield make
-    for delivery in made:
+    for delivery in deliveries:
         delivery.end()

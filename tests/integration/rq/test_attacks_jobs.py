@@ -30,9 +30,12 @@ PAST = "2024-03-01T00:00:00.000000Z"
 
 
 def called(
-    function: str = FUNCTION, instance: Any = None, given: Any = ("summary:1:1",), named: Any = ()
+    function: str = FUNCTION,
+    instance: Any = None,
+    arguments: Any = ("summary:1:1",),
+    named: Any = (),
 ) -> bytes:
-    return json.dumps([function, instance, list(given), dict(named)]).encode()
+    return json.dumps([function, instance, list(arguments), dict(named)]).encode()
 
 
 @pytest.fixture
@@ -70,7 +73,7 @@ def requests() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def units_run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The units that the worker works on."""
     units: list[str] = []
     monkeypatch.setattr(rq_worker, "work", units.append)
@@ -121,13 +124,13 @@ def test_the_unit_of_a_valid_job_is_read() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        called("os.system", given=["true"]),
+        called("os.system", arguments=["true"]),
         called(f"{STRANGE}.f"),
         called(instance={"work": 1}),
-        called(given=[]),
-        called(given=["a", "b"]),
-        called(given=[{"unit": 1}]),
-        called(given=[5]),
+        called(arguments=[]),
+        called(arguments=["a", "b"]),
+        called(arguments=[{"unit": 1}]),
+        called(arguments=[5]),
         called(named={"unit": "x"}),
         b"[]",
         b"5",
@@ -137,7 +140,7 @@ def test_the_unit_of_a_valid_job_is_read() -> None:
         b"[" * 100_000,
         b"9" * 90_000,
         b'["' + b"x" * DATA_MAX,
-        called(given=["summary:1:1"], named=[("a", "b")]),
+        called(arguments=["summary:1:1"], named=[("a", "b")]),
     ],
 )
 @pytest.mark.parametrize("packed", [True, False])
@@ -193,13 +196,13 @@ def test_maintenance_calls_nothing(
     hostile: Queue,
     touched: Callable[[], bool],
     requests: tuple[str, list[str]],
-    seen: list[str],
+    units_run: list[str],
 ) -> None:
     """RQ goes through its lists when a worker starts, and calls what the jobs that are overdue in
     them name."""
     for unit, data in (
         ("overdue", called(f"{STRANGE}.f")),
-        ("like-ours", called(given=["summary:6:6"])),
+        ("like-ours", called(arguments=["summary:6:6"])),
     ):
         id = f"{registry}-{unit}"
         names = all_names(f"{STRANGE}.f", requests[0])
@@ -212,7 +215,7 @@ def test_maintenance_calls_nothing(
         f"{hostile.intermediate_queue_key}:first_seen:{registry}-overdue", "1", ex=60
     )
     work(queues)
-    assert (touched(), requests[1], seen) == (False, [], [])
+    assert (touched(), requests[1], units_run) == (False, [], [])
 
 
 def test_the_failure_callback_of_an_overdue_job_is_not_called(
@@ -237,19 +240,21 @@ def test_a_job_like_ours_sends_no_requests(
     hostile: Queue,
     requests: tuple[str, list[str]],
     touched: Callable[[], bool],
-    seen: list[str],
+    units_run: list[str],
 ) -> None:
     for number, unit in enumerate(("summary:1:1", "summary:1:2")):
         write(
             hostile.connection,
             f"ours-{number}",
-            called(given=[unit]),
+            called(arguments=[unit]),
             origin=hostile.name,
             **all_names(f"{STRANGE}.f", requests[0]),
         )
         hostile.connection.rpush(hostile.key, f"ours-{number}")
     work(queues)
-    assert seen == ["summary:1:1", "summary:1:2"], "each once: neither tried again nor repeated"
+    assert units_run == ["summary:1:1", "summary:1:2"], (
+        "each once: neither tried again nor repeated"
+    )
     assert (touched(), requests[1]) == (False, [])
 
 
@@ -258,7 +263,7 @@ def test_a_job_of_another_function_is_refused_and_removed(
     hostile: Queue,
     requests: tuple[str, list[str]],
     touched: Callable[[], bool],
-    seen: list[str],
+    units_run: list[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     write(
@@ -273,11 +278,16 @@ def test_a_job_of_another_function_is_refused_and_removed(
         work(queues)
         work(queues)
     assert caplog.text.count("memservice did not enqueue it") == 1
-    assert (seen, touched(), requests[1], hostile.fetch_job("foreign")) == ([], False, [], None)
+    assert (units_run, touched(), requests[1], hostile.fetch_job("foreign")) == (
+        [],
+        False,
+        [],
+        None,
+    )
 
 
 def test_callbacks_and_retries_of_jobs_are_ignored(
-    queues: JobQueues, hostile: Queue, touched: Callable[[], bool], seen: list[str]
+    queues: JobQueues, hostile: Queue, touched: Callable[[], bool], units_run: list[str]
 ) -> None:
     """By RQ's own calls: callbacks, retries, repeats, dependents, and a unit that fails."""
     sys.modules.pop(STRANGE, None)
@@ -291,7 +301,7 @@ def test_callbacks_and_retries_of_jobs_are_ignored(
     hostile.enqueue(f"{STRANGE}.f", depends_on=first)
     work(queues)
     work(queues)
-    assert (seen, touched()) == (["summary:1:1", "summary:1:2"], False)
+    assert (units_run, touched()) == (["summary:1:1", "summary:1:2"], False)
 
 
 def test_the_timeout_of_a_job_is_ignored(
@@ -312,24 +322,24 @@ def test_the_timeout_of_a_job_is_ignored(
 
 @pytest.mark.parametrize("names", [("ingest",), ("ingest", "summary")])
 def test_a_job_leaves_nothing_in_redis(
-    names: tuple[str, ...], queues: JobQueues, connection: Redis, seen: list[str]
+    names: tuple[str, ...], queues: JobQueues, connection: Redis, units_run: list[str]
 ) -> None:
-    def kept() -> set[str]:
+    def keys_left() -> set[str]:
         return {
             str(key)
             for key in connection.scan_iter("*")
             if not key.startswith((b"rq:worker", b"rq:queues", b"rq:clean"))
         }
 
-    before = kept()
+    before = keys_left()
     queues.wake(["representation:9:9"])
     work(queues, *names)
-    assert seen == ["representation:9:9"]
-    assert kept() - before == set()
+    assert units_run == ["representation:9:9"]
+    assert keys_left() - before == set()
 
 
 def test_an_unreadable_job_does_not_stop_later_ones(
-    queues: JobQueues, hostile: Queue, seen: list[str]
+    queues: JobQueues, hostile: Queue, units_run: list[str]
 ) -> None:
     write(
         hostile.connection,
@@ -344,7 +354,7 @@ def test_an_unreadable_job_does_not_stop_later_ones(
     hostile.connection.rpush(hostile.key, "odd", "gone")
     hostile.enqueue(FUNCTION, "summary:1:1")
     work(queues)
-    assert seen == ["summary:1:1"]
+    assert units_run == ["summary:1:1"]
 
 
 def test_rqs_own_job_class_would_fail_these_tests(

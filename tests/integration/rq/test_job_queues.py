@@ -34,8 +34,8 @@ def only_job(queues: JobQueues) -> Job:
 
 def test_urgent_work_has_separate_queues() -> None:
     assert QUEUES == ("ingest", "summary", "webhook", "dream", "maintenance")
-    found = {kind: queue_of(f"{kind}:1") for kind in KINDS}
-    assert found == {
+    queues = {kind: queue_of(f"{kind}:1") for kind in KINDS}
+    assert queues == {
         "representation": "ingest",
         "card": "ingest",
         "embed": "ingest",

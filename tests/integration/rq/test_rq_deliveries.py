@@ -23,6 +23,7 @@ BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(120)
 def test_an_endpoint_that_hangs_delays_no_other_work(deliver: Deliver, receiver: Receiver) -> None:
     delivery = deliver(
         WEBHOOK_ALLOW_NETWORKS=LOOPBACK, WEBHOOK_TIMEOUT_SECONDS="25", REASONER="extractive"
@@ -38,8 +39,8 @@ def test_an_endpoint_that_hangs_delays_no_other_work(deliver: Deliver, receiver:
     delivery.say("t", "I sing in a choir on Sundays.", author="bob")
     eventually(lambda: len(delivery.texts()) == 3, what="other work is done meanwhile")
     assert time.monotonic() - began < 10
-    held = delivery.rows("SELECT count(*) FROM leases WHERE unit LIKE 'webhook:%'")
-    assert held == [(1,)], "it hangs as before"
+    leases = delivery.rows("SELECT count(*) FROM leases WHERE unit LIKE 'webhook:%'")
+    assert leases == [(1,)], "it hangs as before"
     assert len(receiver.requests) == 1, "one event after the other"
     receiver.behave = lambda handler: handler.answer(204)
     receiver.closed.set()
@@ -49,6 +50,7 @@ def test_an_endpoint_that_hangs_delays_no_other_work(deliver: Deliver, receiver:
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(120)
 def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: Receiver) -> None:
     delivery = deliver(WEBHOOK_ALLOW_NETWORKS=LOOPBACK, REASONER="extractive")
     delivery.say("s", BEES)
@@ -60,6 +62,7 @@ def test_a_burst_ends_when_everything_is_delivered(deliver: Deliver, receiver: R
 
 
 @pytest.mark.crash
+@pytest.mark.timeout(120)
 def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(
     deliver: Deliver, receiver: Receiver
 ) -> None:
@@ -75,7 +78,7 @@ def test_a_second_sigterm_waits_for_no_endpoint_and_loses_no_event(
     time.sleep(1)
     assert worker.poll() is None, "it waits for the endpoint"
     worker.terminate()
-    assert worker.wait(30) == 128 + signal.SIGTERM
+    assert worker.wait(10) == 128 + signal.SIGTERM
     receiver.behave = lambda handler: handler.answer(204)
     assert delivery.worker("--burst").wait(60) == 0, delivery.log(1)
     assert delivery.rows("SELECT state, attempts FROM tasks WHERE kind = 'webhook'") == [
@@ -94,7 +97,7 @@ class Endpoint:
 
     def __call__(self, unit: str) -> None:
         self.began.set()
-        assert self.may_end.wait(30)
+        assert self.may_end.wait(10)
         self.done.append(unit)
 
 
@@ -103,13 +106,13 @@ def test_a_unit_runs_once_at_a_time_and_again_for_new_tasks() -> None:
     deliveries = UnitThreads(endpoint)
     assert not deliveries.wait(0)
     deliveries.begin("webhook:1")
-    assert endpoint.began.wait(30)
+    assert endpoint.began.wait(10)
     for _ in range(3):
         deliveries.begin("webhook:1")
     deliveries.begin("webhook:2")
     assert deliveries.wait(0)
     endpoint.may_end.set()
-    deliveries.wait(30)
+    deliveries.wait(10)
     deliveries.close()
     assert sorted(endpoint.done) == ["webhook:1", "webhook:1", "webhook:2"]
 
@@ -121,13 +124,13 @@ def test_a_unit_that_runs_again_is_queued_behind_the_others(
     endpoint = Endpoint()
     deliveries = UnitThreads(endpoint)
     deliveries.begin("webhook:1")
-    assert endpoint.began.wait(30)
+    assert endpoint.began.wait(10)
     assert not deliveries.crowded()
     deliveries.begin("webhook:1")
     deliveries.begin("webhook:2")
     assert deliveries.crowded()
     endpoint.may_end.set()
-    deliveries.wait(30)
+    deliveries.wait(10)
     deliveries.close()
     assert endpoint.done == ["webhook:1", "webhook:2", "webhook:1"]
 
@@ -136,7 +139,7 @@ def test_closing_waits_for_started_units() -> None:
     endpoint = Endpoint()
     deliveries = UnitThreads(endpoint)
     deliveries.begin("webhook:1")
-    assert endpoint.began.wait(30)
+    assert endpoint.began.wait(10)
     threading.Timer(0.2, endpoint.may_end.set).start()
     deliveries.close()
     assert endpoint.done == ["webhook:1"]

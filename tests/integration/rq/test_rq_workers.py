@@ -56,10 +56,7 @@ def test_work_is_done_in_order_and_leaves_nothing_in_redis(
             queue.finished_job_registry,
             queue.failed_job_registry,
         )
-        eventually(
-            lambda r=registries: [one.count for one in r] == [0, 0, 0],  # type: ignore[misc]
-            what="no job is kept",
-        )
+        eventually(lambda r=registries: [one.count for one in r] == [0, 0, 0], 10, "no job is kept")  # type: ignore[misc]
     running_worker.terminate()
     assert running_worker.wait(30) == 0
     assert "Traceback" not in delivery.log() + delivery.log(1)
@@ -105,8 +102,8 @@ def test_sigterm_drains_and_a_second_one_ends_at_once_and_loses_nothing(deliver:
     time.sleep(0.5)
     assert running(busy)
     second.terminate()
-    assert second.wait(30) == 128 + signal.SIGTERM
-    eventually(lambda: not running(busy), what="it does not wait for the model")
+    assert second.wait(15) == 128 + signal.SIGTERM
+    eventually(lambda: not running(busy), 5, "it does not wait for the model")
     delivery.gates.open(DERIVE)
     assert delivery.worker("--burst").wait(60) == 0, delivery.log(2)
     delivery.derived(BEES, BOAT)
@@ -163,14 +160,14 @@ def test_two_workers_that_race_for_units_do_each_task_once_and_in_order(deliver:
     delivery = deliver()
     for _ in range(2):
         delivery.worker("--num-workers", "2")
-    said: dict[str, list[str]] = {"alice": [], "bob": []}
+    by_author: dict[str, list[str]] = {"alice": [], "bob": []}
     for number in range(12):
-        for author in said:
+        for author in by_author:
             text = f"I sold {number * 13 + len(author)} lamps to {author} number {number}."
-            said[author].append(text)
+            by_author[author].append(text)
             delivery.say("s", text, author=author)
     eventually(lambda: len(delivery.texts()) == 24 and delivery.idle(), what="all is derived")
-    for author, texts in said.items():
+    for author, texts in by_author.items():
         rows = delivery.rows(
             "SELECT content, times_derived FROM conclusions WHERE observed = ? ORDER BY key", author
         )
@@ -225,11 +222,11 @@ def test_workers_drain_when_their_pool_is_killed(deliver: Deliver) -> None:
     delivery.say("s", BEES)
     busy = delivery.at_gate(DERIVE)
     worker.kill()
-    worker.wait(30)
+    worker.wait(10)
     time.sleep(2)
     assert running(busy), "it has something in hand"
     delivery.gates.open(DERIVE)
-    eventually(lambda: not running(busy), what="it ends after that")
+    eventually(lambda: not running(busy), 15, "it ends after that")
     delivery.derived(BEES)
 
 

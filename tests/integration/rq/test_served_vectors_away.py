@@ -29,7 +29,7 @@ def qdrant() -> Iterator[QdrantStandIn]:
 
 @pytest.fixture
 def http(qdrant: QdrantStandIn, tmp_path: Path) -> Iterator[httpx.Client]:
-    given = {
+    settings = {
         "VECTOR_STORE_TYPE": "qdrant",
         "VECTOR_STORE_URL": qdrant.url,
         "VECTOR_STORE_QUERY_TIMEOUT_SECONDS": str(SEARCH_SECONDS),
@@ -38,7 +38,7 @@ def http(qdrant: QdrantStandIn, tmp_path: Path) -> Iterator[httpx.Client]:
         "DERIVER_ENABLED": "false",
     }
     with (
-        serving(tmp_path, **given) as server,
+        serving(tmp_path, **settings) as server,
         httpx.Client(base_url=server.url, timeout=20) as client,
     ):
         client.post("/v3/workspaces", json={"id": "w"}).raise_for_status()
@@ -53,13 +53,13 @@ def conclude(http: httpx.Client, *texts: str) -> None:
     )
 
 
-def found(http: httpx.Client, query: str) -> list[str]:
-    asked: dict[str, Any] = {
+def matching(http: httpx.Client, query: str) -> list[str]:
+    query_body: dict[str, Any] = {
         "query": query,
         "top_k": 9,
         "filters": {"observer_id": "alice", "observed_id": "alice"},
     }
-    answer = http.post("/v3/workspaces/w/conclusions/query", json=asked)
+    answer = http.post("/v3/workspaces/w/conclusions/query", json=query_body)
     assert answer.status_code == 200, answer.text
     return [each["content"] for each in answer.json()]
 
@@ -80,34 +80,34 @@ def test_vectors_are_repaired_automatically_after_an_outage(
 ) -> None:
     before = {"Alice likes green tea.", "Alice owns a boat."}
     conclude(http, *before)
-    eventually(lambda: qdrant.points == 2, what="the worker stores the vectors")
-    assert set(found(http, "houseboat")) == before, "by vectors: no word is the same"
+    eventually(lambda: qdrant.points == 2, 20, "the worker stores the vectors")
+    assert set(matching(http, "houseboat")) == before, "by vectors: no word is the same"
     assert vectors(http) == (200, "ok", "")
 
     qdrant.stop()
-    eventually(lambda: vectors(http)[1] != "ok", what="the answer is kept for two seconds")
+    eventually(lambda: vectors(http)[1] != "ok", 10, "the answer is kept for two seconds")
     status, state, advice = vectors(http)
     assert (status, state) == (200, "degraded")
     assert "VECTOR_STORE_URL" in advice
     assert "127.0.0.1" not in advice
     conclude(http, "Alice keeps bees.")
     began = time.monotonic()
-    kept = found(http, "bees")
-    assert kept[0] == "Alice keeps bees.", "from text alone"
-    assert set(kept) == {*before, "Alice keeps bees."}, (
+    matches = matching(http, "bees")
+    assert matches[0] == "Alice keeps bees.", "from text alone"
+    assert set(matches) == {*before, "Alice keeps bees."}, (
         "what the index does not return is there all the same"
     )
     assert time.monotonic() - began < SEARCH_SECONDS + 1
 
     qdrant.start(empty=empty)
-    eventually(lambda: qdrant.points == 3, what="what was missed, or lost, is stored")
+    eventually(lambda: qdrant.points == 3, 30, "what was missed, or lost, is stored")
     answered = qdrant.queries
 
     def vectors_answer() -> bool:
         return (
-            set(found(http, "houseboat")) == {*before, "Alice keeps bees."}
+            set(matching(http, "houseboat")) == {*before, "Alice keeps bees."}
             and qdrant.queries > answered
         )
 
-    eventually(vectors_answer, what="vectors answer again")
-    eventually(lambda: vectors(http) == (200, "ok", ""), what="readiness says so")
+    eventually(vectors_answer, 20, "vectors answer again")
+    eventually(lambda: vectors(http) == (200, "ok", ""), 20, "readiness says so")

@@ -96,7 +96,7 @@ def wire() -> Iterator[Wire]:
 @pytest.fixture
 def runtime(wire: Wire, tmp_path: Path) -> Iterator[Runtime]:
     name = redis_vectors.namespace()
-    given = {
+    environ = {
         "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"),
         "VECTOR_STORE_TYPE": "redis",
         "VECTOR_STORE_URL": f"redis://127.0.0.1:{wire.port}/0",
@@ -104,7 +104,7 @@ def runtime(wire: Wire, tmp_path: Path) -> Iterator[Runtime]:
         "VECTOR_STORE_RECONCILIATION_INTERVAL_SECONDS": "1",
         "WORKER_RETRY_BACKOFF_SECONDS": "0.2",
     }
-    opened = open_runtime(load_settings(environ=given, cwd=tmp_path))
+    opened = open_runtime(load_settings(environ=environ, cwd=tmp_path))
     opened.storage.migrate()
     workspaces.get_or_create(opened, ME, "w", None, None)
     peers.get_or_create(opened, ME, "w", "alice", None, None)
@@ -119,11 +119,11 @@ def conclude(rt: Runtime, *texts: str) -> None:
     conclusions.create(rt, ME, "w", [ConclusionDraft(text, "alice", "alice") for text in texts])
 
 
-def found(rt: Runtime, query: str) -> list[str]:
+def matching(rt: Runtime, query: str) -> list[str]:
     return [each.content for each in conclusions.query(rt, ME, "w", query, 9, filters=PAIR)]
 
 
-def held(rt: Runtime) -> int:
+def vector_count(rt: Runtime) -> int:
     with rt.storage.read() as tx:
         (space,) = tx.spaces.of_workspace(1)
     return rt.vectors.count(None, space)
@@ -132,16 +132,16 @@ def held(rt: Runtime) -> int:
 def test_vectors_are_repaired_automatically_after_an_outage(runtime: Runtime, wire: Wire) -> None:
     conclude(runtime, "Alice likes green tea.", "Alice owns a boat.")
     Worker(runtime).run_until_idle(10)
-    assert held(runtime) == 2
+    assert vector_count(runtime) == 2
 
     wire.cut.set()
     conclude(runtime, "Alice keeps bees.")
     began = time.monotonic()
-    assert found(runtime, "bees") == ["Alice keeps bees."]
+    assert matching(runtime, "bees") == ["Alice keeps bees."]
     assert time.monotonic() - began < runtime.settings.vector_store.query_timeout_seconds + 1
     tea = next(each for each in conclusions.query(runtime, ME, "w", "tea", 1, filters=PAIR))
     conclusions.delete(runtime, ME, "w", tea.uid)
-    assert found(runtime, "tea") == []
+    assert matching(runtime, "tea") == []
     Worker(runtime).run_until_idle(10)
     with runtime.storage.read() as tx:
         waiting = tx.tasks.pending(f"{kinds.EMBED}:1:conclusion")
@@ -156,19 +156,19 @@ def test_vectors_are_repaired_automatically_after_an_outage(runtime: Runtime, wi
     worker = threading.Thread(target=Worker(runtime).run, args=(stop,))
     worker.start()
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 20
         while time.monotonic() < deadline and not _settled(runtime):
             time.sleep(0.1)
     finally:
         stop.set()
         worker.join()
     assert _settled(runtime)
-    assert held(runtime) == 2
+    assert vector_count(runtime) == 2
     both = {"Alice keeps bees.", "Alice owns a boat."}
     deadline = time.monotonic() + 2 * timed_calls.OPEN_SECONDS
-    while time.monotonic() < deadline and set(found(runtime, "bees")) != both:
+    while time.monotonic() < deadline and set(matching(runtime, "bees")) != both:
         time.sleep(0.2)
-    assert set(found(runtime, "bees")) == both, (
+    assert set(matching(runtime, "bees")) == both, (
         "the vectors answer again: the nearest, not only what shares a word"
     )
 
@@ -181,7 +181,7 @@ def _settled(rt: Runtime) -> bool:
 def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None:
     conclude(runtime, *(f"Alice owns boat number {number}." for number in range(30)))
     Worker(runtime).run_until_idle(10)
-    assert held(runtime) == 30
+    assert vector_count(runtime) == 30
     with runtime.storage.read() as tx:
         (space,) = tx.spaces.of_workspace(1)
     runtime.vectors.drop(None, space)
@@ -194,4 +194,4 @@ def test_an_index_that_came_back_empty_is_filled_again(runtime: Runtime) -> None
     while reconcile.run(runtime) == 0.0:
         pass
     Worker(runtime).run_until_idle(10)
-    assert held(runtime) == 30
+    assert vector_count(runtime) == 30

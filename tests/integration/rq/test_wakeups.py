@@ -80,17 +80,17 @@ def rt(tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> R
 
 
 def test_a_write_wakes_its_units_after_the_commit(rt: Runtime, recorded: Recorded) -> None:
-    seen: list[int] = []
+    counts: list[int] = []
 
     def look() -> None:
         with rt.storage.read() as tx:
-            seen.append(len(tx.tasks.ready(rt.clock(), 10)))
+            counts.append(len(tx.tasks.ready(rt.clock(), 10)))
 
     recorded.looked = look
     say(rt)
     rt.close()
     assert recorded.units == ["representation:1:1:1"]
-    assert seen == [1], "the task is committed when Redis hears of it"
+    assert counts == [1], "the task is committed when Redis hears of it"
 
 
 def test_a_rolled_back_write_wakes_no_unit(rt: Runtime, recorded: Recorded) -> None:
@@ -233,10 +233,10 @@ def test_redis_gets_wake_ups_again_after_an_outage_without_a_restart(
     own_redis.start()
     queues = JobQueues.of(rt.settings)
 
-    def told() -> bool:
+    def is_queued() -> bool:
         say(rt, "t")
         return queues.named(["ingest"])[0].count == 1
 
-    until(told)
+    until(is_queued)
     rt.close()
     queues.connection.close()

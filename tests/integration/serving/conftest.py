@@ -28,8 +28,8 @@ def serve(tmp_path: Path, gates: Gates) -> Iterator[Serve]:
     def start(*options: str, **settings: str) -> Service:
         folder = tmp_path / "served"
         folder.mkdir(exist_ok=True)
-        given = {"PYTHONPATH": python_path(site), FOLDER: str(gates.folder), **settings}
-        service = Service(folder, "--workers", "1", "--threads", "8", *options, **given)
+        environ = {"PYTHONPATH": python_path(site), FOLDER: str(gates.folder), **settings}
+        service = Service(folder, "--workers", "1", "--threads", "8", *options, **environ)
         started.append(service)
         return service
 

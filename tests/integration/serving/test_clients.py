@@ -142,7 +142,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     as it was, or the next one fails."""
     folder = tmp_path_factory.mktemp("impatient")
     (folder / "impatient.py").write_text(CONFIG, encoding="utf-8")
-    given = environment(PYTHONDONTWRITEBYTECODE="1")
+    environ = environment(PYTHONDONTWRITEBYTECODE="1")
     preloaded.run(["db", "upgrade"], folder, {}).check_returncode()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         command = [
@@ -157,12 +157,12 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         process = subprocess.Popen(
             [*command, "memservice.serving.wsgi:app"],
             cwd=folder,
-            env=given,
+            env=environ,
             pass_fds=[listener.fileno()],
         )
         number = int(listener.getsockname()[1])
     try:
-        eventually(lambda: healthy(number), what="it answers")
+        eventually(lambda: healthy(number), 40, "it answers")
         yield number
     finally:
         process.terminate()

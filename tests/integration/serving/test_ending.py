@@ -7,6 +7,7 @@ import resource
 import signal
 import sqlite3
 import threading
+import time
 import urllib.error
 from collections.abc import Callable
 from contextlib import closing
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.e2e
 Serve = Callable[..., Service]
 
 
-def asked(job: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+def start(job: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     """Do it in a thread; what came of it, an error included, is in the list afterwards."""
     outcome: list[Any] = []
 
@@ -44,7 +45,7 @@ def test_the_current_request_is_answered_and_no_other_accepted(
 ) -> None:
     service = serve("--port", "0")
     gates.close(STORE)
-    thread, outcome = asked(lambda: service.say("s", ("alice", "I speak slowly.")))
+    thread, outcome = start(lambda: service.say("s", ("alice", "I speak slowly.")))
     eventually(lambda: gates.waiting(STORE) is not None, what="the request is in hand")
     service.server.process.send_signal(number)
     (server,) = service.roles()["server"]
@@ -71,7 +72,7 @@ def test_the_children_end_when_the_supervisor_is_killed(serve: Serve) -> None:
     ]
     children = [pid for role in ("master", "server", "worker") for pid in roles[role]]
     send(service.server.process.pid, signal.SIGKILL)
-    eventually(lambda: not any(running(pid) for pid in children), what="they end")
+    eventually(lambda: not any(running(pid) for pid in children), 15, "they end")
 
 
 def test_a_worker_that_ends_is_restarted_after_growing_pauses(serve: Serve) -> None:
@@ -84,7 +85,7 @@ def test_a_worker_that_ends_is_restarted_after_growing_pauses(serve: Serve) -> N
         send(worker, signal.SIGKILL)
         pauses.append(
             eventually(
-                lambda gone=worker: service.roles()["worker"] not in ([], [gone]),  # type: ignore[misc]
+                lambda ended=worker: service.roles()["worker"] not in ([], [ended]),  # type: ignore[misc]
                 what="there is another",
             )
         )
@@ -110,7 +111,7 @@ def test_a_server_process_is_replaced_but_the_end_of_the_master_ends_all(
     send(master, signal.SIGKILL)
     assert service.server.process.wait(20) == 1
     assert not running(worker)
-    eventually(lambda: "the server ended with status" in service.server.log)
+    eventually(lambda: "the server ended with status" in service.server.log, 5)
 
 
 def test_a_worker_without_server_ends_on_a_signal(serve: Serve) -> None:
@@ -119,8 +120,10 @@ def test_a_worker_without_server_ends_on_a_signal(serve: Serve) -> None:
     worker = service.add_worker()
     service.say("s", ("alice", "I keep bees behind the house."))
     eventually(lambda: len(service.texts()) == 1, what="it works")
+    began = time.monotonic()
     worker.terminate()
-    assert worker.wait(30) == 0
+    assert worker.wait(15) == 0
+    assert time.monotonic() - began < 5
 
 
 def test_a_full_disk_is_an_error_to_the_caller_and_nothing_half_stored(serve: Serve) -> None:
@@ -172,12 +175,14 @@ def test_a_locked_database_only_delays_the_worker(serve: Serve, tmp_path: Path) 
         holder.execute("BEGIN IMMEDIATE")
         eventually(
             lambda: "cannot be reached" in service.server.log or len(service.texts()) == 1,
-            what="it notices",
+            15,
+            "it notices",
         )
         holder.execute("ROLLBACK")
     eventually(
         lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)],
-        what="it works again",
+        20,
+        "it works again",
     )
     assert service.rows("SELECT attempts FROM tasks WHERE kind = 'representation'") == [(0,)]
     assert service.server.stop() == 0

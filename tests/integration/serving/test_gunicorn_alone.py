@@ -51,7 +51,7 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         FOLDER: str(gates.folder),
         "TMPDIR": str(temporary),
     }
-    given = environment(PORT=port, WORKERS="2", THREADS="4") | more
+    environ = environment(PORT=port, WORKERS="2", THREADS="4") | more
     preloaded.run(["db", "upgrade"], tmp_path, {}).check_returncode()
     command = [
         sys.executable,
@@ -62,9 +62,11 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         "memservice.serving.wsgi:app",
     ]
     url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(command, cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True
+    )
     try:
-        eventually(lambda: answers(f"{url}/health"), what="it answers")
+        eventually(lambda: answers(f"{url}/health"), 40, "it answers")
         assert "memservice-metrics-" in " ".join(path.name for path in temporary.iterdir())
         assert ask(f"{url}/metrics")[0] == 200
         outcome: list[int] = []
@@ -72,18 +74,18 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         ask(f"{url}/v3/workspaces/w/sessions", b'{"id": "s"}')
         message = b'{"messages": [{"content": "I speak slowly.", "peer_id": "alice"}]}'
         gates.close(STORE)
-        asked = threading.Thread(
+        request = threading.Thread(
             target=lambda: outcome.append(
                 ask(f"{url}/v3/workspaces/w/sessions/s/messages", message)[0]
             )
         )
-        asked.start()
-        eventually(lambda: gates.waiting(STORE) is not None, what="the request is in hand")
+        request.start()
+        eventually(lambda: gates.waiting(STORE) is not None, 15, "the request is in hand")
         process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         assert process.poll() is None, "it waits for the request"
         gates.open(STORE)
-        asked.join(20)
+        request.join(20)
         assert outcome == [201]
         _, log = process.communicate(timeout=20)
         assert (process.returncode, "Traceback" in log) == (0, False), log

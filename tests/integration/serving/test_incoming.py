@@ -107,23 +107,23 @@ def test_expect_100_continue_is_recognised(field: bytes, expects: bool) -> None:
 @given(st.lists(st.integers(0, MAX_IN_MEMORY), max_size=4), st.integers(5_000, 100_000))
 @settings(deadline=None, max_examples=30)
 def test_bytes_stay_in_order_in_memory_and_on_disk(sizes: list[int], step: int) -> None:
-    kept, whole = RequestBuffer(), b""
+    buffer, whole = RequestBuffer(), b""
     for number, size in enumerate(sizes):
         data = bytes([number + 1]) * size
-        kept.add(data)
+        buffer.add(data)
         whole += data
-    assert len(kept) == len(whole)
-    kept.rewind()
-    taken = b"".join(iter(lambda: kept.take(step), b""))
+    assert len(buffer) == len(whole)
+    buffer.rewind()
+    taken = b"".join(iter(lambda: buffer.take(step), b""))
     assert taken == whole
-    assert not kept
+    assert not buffer
 
 
 def test_on_a_full_disk_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
-    kept, whole = RequestBuffer(), b"a" * MAX_IN_MEMORY + b"b" * 10
+    buffer, whole = RequestBuffer(), b"a" * MAX_IN_MEMORY + b"b" * 10
     for at in range(0, len(whole), 50_000):
-        kept.add(whole[at : at + 50_000])
-    assert kept.full
-    kept.rewind()
-    assert kept.take(len(whole)) == whole
+        buffer.add(whole[at : at + 50_000])
+    assert buffer.full
+    buffer.rewind()
+    assert buffer.take(len(whole)) == whole

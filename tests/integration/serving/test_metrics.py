@@ -59,10 +59,10 @@ def test_each_process_serves_the_counts_of_all_and_the_worker_its_own(
         list(
             pool.map(lambda number: fetch(f"{url}/v3/workspaces/w{number}/queue/status"), range(90))
         )
-    told = [fetch(f"{url}/metrics") for _ in range(6)]
+    pages = [fetch(f"{url}/metrics") for _ in range(6)]
     route = {"method": "GET", "endpoint": "/v3/workspaces/{workspace_id}/queue/status"}
-    assert {value(text, "api_requests_total", status_code="200", **route) for text in told} == {90}
-    assert value(told[0], "api_request_duration_seconds_count", **route) == 90
+    assert {value(text, "api_requests_total", status_code="200", **route) for text in pages} == {90}
+    assert value(pages[0], "api_request_duration_seconds_count", **route) == 90
     assert len(directories(tmp)) == 2, "one for the server, one for the worker"
     assert (
         len(
@@ -97,7 +97,7 @@ def test_each_process_serves_the_counts_of_all_and_the_worker_its_own(
             time.sleep(0.1)
             return False
 
-    eventually(is_counted, what="the worker tells that it worked")
+    eventually(is_counted, 20, "the worker tells that it worked")
     assert service.server.stop() == 0
     assert directories(tmp) == []
 

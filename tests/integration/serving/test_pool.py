@@ -71,7 +71,7 @@ def test_the_second_signal_ends_them_at_once(start: Start, tmp_path: Path) -> No
     time.sleep(0.5)
     assert pool.poll() is None
     pool.terminate()
-    assert pool.wait(30) == 128 + signal.SIGTERM
+    assert pool.wait(10) == 128 + signal.SIGTERM
     assert marks(tmp_path, "ended") == 0
 
 
@@ -91,12 +91,12 @@ def test_with_once_processes_are_not_replaced_and_the_worst_status_is_returned(
     assert start("pass", once=True).wait(20) == 0
     assert marks(tmp_path, "ended") == 2
     failing = start("raise Unavailable('Redis is away')", 1, once=True)
-    _, said = failing.communicate(timeout=20)
-    assert (failing.returncode, said) == (1, "memservice: Redis is away\n")
+    _, errors = failing.communicate(timeout=20)
+    assert (failing.returncode, errors) == (1, "memservice: Redis is away\n")
 
 
 def test_a_process_that_cannot_start_is_not_restarted(start: Start, tmp_path: Path) -> None:
     pool = start("raise ConfigurationError('there is no such storage')", 1)
-    _, said = pool.communicate(timeout=20)
-    assert (pool.returncode, said) == (1, "memservice: there is no such storage\n")
+    _, errors = pool.communicate(timeout=20)
+    assert (pool.returncode, errors) == (1, "memservice: there is no such storage\n")
     assert marks(tmp_path, "started") == 1

@@ -19,10 +19,10 @@ from support.clients.server import Server
 
 pytestmark = pytest.mark.e2e
 
-PROMPT = 15.0
+PROMPT = 3.0
 """Seconds in which others are answered: far less than any slow client is waited for, and enough on
 a busy machine."""
-PATIENCE = 60.0
+PATIENCE = 20.0
 POST = b"POST /v3/workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 HALF = {
     "silent": (500, b""),
@@ -59,12 +59,12 @@ def connect(server: Server) -> Iterator[Connect]:
     with ExitStack() as opened:
 
         def one(*pieces: bytes) -> socket.socket:
-            made = opened.enter_context(
+            connection = opened.enter_context(
                 socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), PATIENCE)
             )
             for piece in pieces:
-                made.sendall(piece)
-            return made
+                connection.sendall(piece)
+            return connection
 
         yield one
 
@@ -78,10 +78,10 @@ def others_are_answered(server: Server) -> None:
             body = json.dumps({"id": f"w{number}", "metadata": {"long": "x" * 60_000}}).ljust(
                 100_000
             )
-            made = client.post(
+            response = client.post(
                 "/v3/workspaces", content=body, headers={"Content-Type": "application/json"}
             )
-            assert made.status_code in (200, 201)
+            assert response.status_code in (200, 201)
             assert httpx.get(f"{server.url}/health", timeout=PATIENCE).status_code == 200
             assert time.monotonic() - began < PROMPT
 
@@ -132,7 +132,7 @@ def test_a_slow_head_has_five_seconds(connect: Connect) -> None:
             continue
         except OSError:
             break
-    assert 4.0 < time.monotonic() - began < 30.0
+    assert 4.0 < time.monotonic() - began < 12.0
 
 
 def test_connections_beyond_the_limit_are_answered(server: Server, connect: Connect) -> None:
@@ -143,15 +143,15 @@ def test_connections_beyond_the_limit_are_answered(server: Server, connect: Conn
 
 
 def answers(one: socket.socket, number: int) -> list[tuple[int, bytes]]:
-    found, reader = [], one.makefile("rb")
+    statuses, reader = [], one.makefile("rb")
     for _ in range(number):
         status = int(reader.readline().split()[1])
         length = 0
         while line := reader.readline().strip():
             name, _, value = line.partition(b":")
             length = int(value) if name.lower() == b"content-length" else length
-        found.append((status, reader.read(length)))
-    return found
+        statuses.append((status, reader.read(length)))
+    return statuses
 
 
 def test_requests_in_one_piece_are_answered_in_order(connect: Connect) -> None:
@@ -202,8 +202,8 @@ def test_expect_100_continue_is_answered(connect: Connect) -> None:
     one = connect(POST + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
     assert one.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
     one.sendall(body)
-    found = [status for status, _ in answers(one, 2)]
-    assert found == [100, 201], (
+    statuses = [status for status, _ in answers(one, 2)]
+    assert statuses == [100, 201], (
         "gunicorn invites once more, which clients expect (RFC 9110, section 15.2)"
     )
 
@@ -245,6 +245,6 @@ def test_slow_clients_do_not_delay_the_shutdown(tmp_path: Path) -> None:
         rest.start()
         began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < 40
+        assert time.monotonic() - began < 15
         rest.join()
         assert answers(late, 1)[0][0] == 201

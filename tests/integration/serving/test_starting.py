@@ -33,31 +33,32 @@ Serve = Callable[..., Service]
 def refused(folder: Path, *options: str, **settings: str) -> str:
     """What a start that does not succeed says. It is short, and nothing runs afterwards."""
     process = preloaded.start(["serve", *options], folder, environment(**settings))
-    seen: set[int] = set()
+    children: set[int] = set()
     began = time.monotonic()
-    while process.poll() is None and time.monotonic() - began < 60:
-        seen |= set(below(process.pid))
+    while process.poll() is None and time.monotonic() - began < 20:
+        children |= set(below(process.pid))
         time.sleep(0.02)
     late = process.poll() is None
-    for pid in (process.pid, *seen) if late else ():
+    for pid in (process.pid, *children) if late else ():
         send(pid, signal.SIGKILL)
-    said, told = process.communicate(timeout=20)
-    assert not late, f"it went on instead of saying no:\n{said}{told}"
-    assert process.returncode == 1, told
-    assert "Traceback" not in told, told
-    assert "listening" not in said
+    output, errors = process.communicate(timeout=20)
+    assert not late, f"it went on instead of saying no:\n{output}{errors}"
+    assert process.returncode == 1, errors
+    assert "Traceback" not in errors, errors
+    assert "listening" not in output
     eventually(
-        lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in seen),
-        what="its children have ended",
+        lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in children),
+        5,
+        "its children have ended",
     )
-    return told
+    return errors
 
 
 def test_a_start_without_settings_creates_the_database_and_logs_its_components(
     serve: Serve,
 ) -> None:
     service = serve("--port", "0")
-    said = service.server.output
+    output = service.server.output
     for pattern in (
         r"^memservice +\d+\.\d+\.\d+$",
         r"^storage +sqlite +sqlite:///memservice\.db +schema \w+$",
@@ -66,16 +67,15 @@ def test_a_start_without_settings_creates_the_database_and_logs_its_components(
         r"^auth +off$",
         r"^listening +http://127\.0\.0\.1:\d+ .*/openapi\.json",
     ):
-        assert re.search(pattern, said, re.M), f"{pattern} is not in\n{said}"
-    assert "runner" in said
+        assert re.search(pattern, output, re.M), f"{pattern} is not in\n{output}"
+    assert "runner" in output
     assert service.rows("SELECT version_num FROM alembic_version")
     assert service.rows("SELECT count(*) FROM messages") == [(0,)]
     with urllib.request.urlopen(f"{service.address}/openapi.json", timeout=10) as answer:
         assert answer.status == 200
     assert int(service.address.rpartition(":")[2]) > 1023, "--port 0 finds one that is free"
-    assert any(until_derived(service, number) < 2.0 for number in range(10)), (
-        "what is said is known within two seconds, unless the machine is busy"
-    )
+    soonest = min(until_derived(service, number) for number in range(3))
+    assert soonest < 2.0, "what is said is known within two seconds"
     assert service.server.stop() == 0
     assert "WARNING" not in service.server.log
 
@@ -100,7 +100,7 @@ def until_derived(service: Service, number: int) -> float:
     began = time.monotonic()
     service.say("s", ("alice", f"I repaired boat number {number} in May."))
     eventually(
-        lambda: service.post("/conclusions/list", {})["total"] == number + 1, what="it is derived"
+        lambda: service.post("/conclusions/list", {})["total"] == number + 1, 10, "it is derived"
     )
     return time.monotonic() - began
 
@@ -108,9 +108,9 @@ def until_derived(service: Service, number: int) -> float:
 def test_a_used_port_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        told = refused(tmp_path, "--port", str(port))
-    assert f"cannot listen on 127.0.0.1:{port}" in told
-    assert "--port" in told
+        errors = refused(tmp_path, "--port", str(port))
+    assert f"cannot listen on 127.0.0.1:{port}" in errors
+    assert "--port" in errors
     assert not (tmp_path / "memservice.db").exists(), "nothing was touched"
 
 
@@ -126,14 +126,14 @@ def test_a_newer_schema_is_refused_at_once_and_not_changed(serve: Serve) -> None
     with closing(sqlite3.connect(service.database)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v9999_from_the_future'")
         connection.commit()
-    told = refused(service.folder, "--port", "0", PYTHONPATH=service.settings["PYTHONPATH"])
-    assert "v9999_from_the_future" in told
-    assert "newer" in told
+    errors = refused(service.folder, "--port", "0", PYTHONPATH=service.settings["PYTHONPATH"])
+    assert "v9999_from_the_future" in errors
+    assert "newer" in errors
     assert service.rows("SELECT version_num FROM alembic_version") == [("v9999_from_the_future",)]
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "sentence"),
     [
         ({"DB_CONNECTION_URI": "memory://"}, "exists in one process only"),
         ({"DB_CONNECTION_URI": "sqlite:////no/such/folder/m.db"}, "mkdir -p /no/such/folder"),
@@ -144,9 +144,9 @@ def test_a_newer_schema_is_refused_at_once_and_not_changed(serve: Serve) -> None
     ],
 )
 def test_a_mistake_in_the_settings_is_reported_in_one_sentence(
-    tmp_path: Path, settings: dict[str, str], said: str
+    tmp_path: Path, settings: dict[str, str], sentence: str
 ) -> None:
-    assert said in refused(tmp_path, "--port", "0", **settings)
+    assert sentence in refused(tmp_path, "--port", "0", **settings)
 
 
 def test_a_store_that_cannot_be_opened_is_reported_once(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ WITH_KEYS = {"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}
 @pytest.mark.parametrize("host", [*OPEN, *LOOPBACK])
 def test_a_public_address_without_keys_is_refused_unless_confirmed(host: str) -> None:
     by_default, decided, with_keys = (
-        load_settings(environ=given, cwd=Path("/"))
-        for given in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS)
+        load_settings(environ=environ, cwd=Path("/"))
+        for environ in ({}, {"AUTH_USE_AUTH": "false"}, WITH_KEYS)
     )
     exposure.require_decision(decided, host)
     exposure.require_decision(with_keys, host)
@@ -200,9 +200,9 @@ def test_a_new_interpreter_serves_as_the_forks_of_other_tests_do(tmp_path: Path)
 
 
 def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:
-    told = refused(tmp_path, "--host", "0.0.0.0", "--port", "0")
-    assert "authentication is off and the server listens on 0.0.0.0" in told
-    assert "AUTH_USE_AUTH=false" in told
+    errors = refused(tmp_path, "--host", "0.0.0.0", "--port", "0")
+    assert "authentication is off and the server listens on 0.0.0.0" in errors
+    assert "AUTH_USE_AUTH=false" in errors
     assert not (tmp_path / "memservice.db").exists()
     assert "0.0.0.0" in refused(tmp_path, "--port", "0", HOST="0.0.0.0")
 
@@ -215,14 +215,15 @@ def test_the_confirmation_may_be_in_any_source(tmp_path: Path, where: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "warned"), [({}, True), ({"AUTH_USE_AUTH": "false"}, True), (WITH_KEYS, False)]
+    ("variables", "warned"), [({}, True), ({"AUTH_USE_AUTH": "false"}, True), (WITH_KEYS, False)]
 )
 def test_the_application_under_another_server_warns(
-    given: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture
+    variables: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     create_app(
         load_settings(
-            environ={"HOST": "0.0.0.0", "DB_CONNECTION_URI": "memory://", **given}, cwd=Path("/")
+            environ={"HOST": "0.0.0.0", "DB_CONNECTION_URI": "memory://", **variables},
+            cwd=Path("/"),
         )
     )
     assert ("authentication is off and the server listens on 0.0.0.0" in caplog.text) is warned
@@ -237,13 +238,14 @@ def test_a_worker_waits_for_the_schema_and_works_then(serve: Serve) -> None:
     log = service.folder / "worker-0.log"
     eventually(
         lambda: "waiting for the store" in log.read_text(encoding="utf-8"),
-        what="it says that it waits",
+        15,
+        "it says that it waits",
     )
     assert worker.poll() is None
     service.restart()
     service.say("s", ("alice", "I keep bees behind the house."))
     eventually(
-        lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], what="it works"
+        lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], 15, "it works"
     )
     worker.terminate()
-    assert worker.wait(30) == 0
+    assert worker.wait(15) == 0

@@ -17,9 +17,9 @@ SECONDS = 30.0
 
 @pytest.fixture
 def threads() -> Iterator[Threads]:
-    made = Threads(3)
-    yield made
-    made.shutdown()
+    threads = Threads(3)
+    yield threads
+    threads.shutdown()
 
 
 def test_as_many_jobs_run_at_once_as_there_are_threads(threads: Threads) -> None:

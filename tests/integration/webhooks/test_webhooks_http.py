@@ -38,11 +38,11 @@ def transport(seconds: float = 2.0) -> HttpTransport:
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: Sequence[str]) -> list[str]:
     """Each look-up gets the next answer, the last one from then on. Returns the names that were
     asked for."""
-    asked: list[str] = []
+    names: list[str] = []
 
     def getaddrinfo(host: str, port: int, *args: object, **kwargs: object) -> list[tuple[Any, ...]]:
-        asked.append(host)
-        found = answers[min(len(asked), len(answers)) - 1]
+        names.append(host)
+        answer = answers[min(len(names), len(answers)) - 1]
         return [
             (
                 socket.AF_INET6 if ":" in text else socket.AF_INET,
@@ -51,11 +51,11 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: Sequence[str]) -> list
                 "",
                 (text, port),
             )
-            for text in found
+            for text in answer
         ]
 
     monkeypatch.setattr(addresses.socket, "getaddrinfo", getaddrinfo)  # type: ignore[attr-defined]
-    return asked
+    return names
 
 
 def refuse_to_connect(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -169,14 +169,14 @@ def test_a_name_that_changes_to_an_internal_address_is_blocked(
 ) -> None:
     """DNS rebinding: public at the first delivery, private at the second."""
     tried = refuse_to_connect(monkeypatch)
-    asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
+    names = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     guarded = HttpTransport((), 2)
     url = receiver.url(host="rebound.example")
     guarded.check(url)
     first, second = (guarded.deliver(url, BODY, {}).error for _ in range(2))
     assert first == "ConnectError"
     assert second == "NoAddress: no public address was found for rebound.example"
-    assert asked == ["rebound.example"] * 2
+    assert names == ["rebound.example"] * 2
     assert [address for address, _ in tried] == ["93.184.215.14"]
 
 
@@ -195,9 +195,9 @@ def test_only_the_log_names_the_address_of_a_blocked_host(
 def test_the_checked_address_is_the_connected_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look-up for each delivery: there is no second one without a check."""
     tried = refuse_to_connect(monkeypatch)
-    asked = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
+    names = resolve_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     HttpTransport((), 2).deliver("http://rebound.example/", BODY, {})
-    assert asked == ["rebound.example"]
+    assert names == ["rebound.example"]
     assert tried == [("93.184.215.14", 80)]
 
 
@@ -234,7 +234,7 @@ def test_a_proxy_of_the_environment_is_not_used(
 def test_a_host_in_brackets_is_named_in_brackets() -> None:
     if not socket.has_ipv6:
         pytest.skip("there is no IPv6 here")
-    heard: list[bytes] = []
+    received: list[bytes] = []
     try:
         listening = socket.create_server(("::1", 0), family=socket.AF_INET6)
     except OSError:
@@ -244,16 +244,16 @@ def test_a_host_in_brackets_is_named_in_brackets() -> None:
         def serve() -> None:
             taken, _ = listening.accept()
             with taken:
-                heard.append(taken.recv(65536))
+                received.append(taken.recv(65536))
                 taken.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         port = listening.getsockname()[1]
         outcome = HttpTransport(("::1/128",), 2).deliver(f"http://[::1]:{port}/", BODY, {})
-        thread.join(30)
+        thread.join(5)
     assert outcome.status == 204
-    assert f"Host: [::1]:{port}\r\n".encode() in heard[0]
+    assert f"Host: [::1]:{port}\r\n".encode() in received[0]
 
 
 def test_https_is_never_spoken_in_the_clear(receiver: Receiver) -> None:
@@ -280,7 +280,7 @@ def test_endpoints_that_hang_do_not_delay_others(receiver: Receiver) -> None:
         assert time.monotonic() - began < 30, "less than those wait"
         stuck.close()
         for thread in threads:
-            thread.join(30)
+            thread.join(5)
 
 
 # --- reading documents

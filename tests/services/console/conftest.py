@@ -27,8 +27,8 @@ def open_runtime(local_storage_name: str, tmp_path: Path, clock: Clock) -> Itera
     opened: list[Runtime] = []
     uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "c.db")
 
-    def open_with(**given: str) -> Runtime:
-        environ = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **AUTH_ON, **given}
+    def open_with(**overrides: str) -> Runtime:
+        environ = {"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **AUTH_ON, **overrides}
         settings = load_settings(environ=environ, cwd=tmp_path)
         opened.append(compose.open_runtime(settings, plugins=load_plugins(settings), clock=clock))
         opened[-1].storage.migrate()

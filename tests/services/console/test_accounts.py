@@ -247,8 +247,8 @@ def test_every_action_on_members_is_logged(console: Console) -> None:
     links.new_password(console.rt, owner, HOME, uid)
     accounts.deactivate(console.rt, owner, HOME, uid)
     accounts.activate(console.rt, owner, HOME, uid)
-    made = links.invite(console.rt, owner, HOME, "reader")
-    links.withdraw(console.rt, owner, HOME, made.link.uid)
+    invitation = links.invite(console.rt, owner, HOME, "reader")
+    links.withdraw(console.rt, owner, HOME, invitation.link.uid)
     with pytest.raises(Unauthorised):
         console.sign_in("rita", "wrong password")
     assert [(entry.actor, entry.action, entry.target) for entry in console.log()[before:]] == [
@@ -258,7 +258,7 @@ def test_every_action_on_members_is_logged(console: Console) -> None:
         ("olga", "member.deactivate", "rita"),
         ("olga", "member.activate", "rita"),
         ("olga", "member.invite", None),
-        ("olga", "link.withdraw", made.link.uid),
+        ("olga", "link.withdraw", invitation.link.uid),
         ("rita", "session.refuse", None),
     ]
 

@@ -17,8 +17,8 @@ ADMIN = Principal(admin=True)
 
 
 def limit_of(rt: Runtime, workspace_id: str = "w") -> int | None:
-    found = report.of_workspace(rt, ADMIN, workspace_id, 1).budget
-    return None if found is None else found.daily_tokens
+    budget_row = report.of_workspace(rt, ADMIN, workspace_id, 1).budget
+    return None if budget_row is None else budget_row.daily_tokens
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from memservice.domain.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from memservice.domain.records import SUPERSEDED, Conclusion
 from memservice.domain.sizes import MAX_CONCLUSION
-from memservice.services import conclusions, corrections, dream_changes, messages
+from memservice.services import conclusions, corrections, messages, supersession
 from memservice.services.auth import policy
 from memservice.services.auth.permissions import Role
 from memservice.services.auth.principal import Principal
@@ -28,7 +28,7 @@ def stored(console: Console) -> Conclusion:
     return conclusions.create(console.rt, ADMIN, "w", [draft])[0]
 
 
-def known(console: Console, text: str) -> list[str]:
+def texts(console: Console, text: str) -> list[str]:
     return [row.content for row in conclusions.query(console.rt, ADMIN, "w", text, filters=PAIR)]
 
 
@@ -38,7 +38,7 @@ def test_a_correction_supersedes_and_keeps_the_sources(
     new = corrections.correct(console.rt, ADMIN, "w", stored.uid, "  lives in Bruges ")
     assert (new.content, new.level, new.session) == ("lives in Bruges", stored.level, "s")
     assert (new.said_at, new.message_keys) == (stored.said_at, stored.message_keys)
-    assert known(console, "lives in") == ["lives in Bruges"]
+    assert texts(console, "lives in") == ["lives in Bruges"]
     with console.rt.storage.read() as tx:
         old = tx.conclusions.by_uid(stored.workspace_key, stored.uid)
         collection = tx.conclusions.collection(stored.observer_key, stored.observed_key)
@@ -47,8 +47,8 @@ def test_a_correction_supersedes_and_keeps_the_sources(
     assert old.internal["superseded"] == corrections.CORRECTED
     assert collection is not None
     assert collection.explicit_count == 1
-    dream_changes.restore(console.rt, ADMIN, "w", stored.uid)
-    assert sorted(known(console, "lives in")) == ["lives in Bruges", "lives in Ghent"]
+    supersession.restore(console.rt, ADMIN, "w", stored.uid)
+    assert sorted(texts(console, "lives in")) == ["lives in Bruges", "lives in Ghent"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "lives in Ghent", "x" * (MAX_CONCLUSION + 1)])
@@ -58,7 +58,7 @@ def test_a_text_that_cannot_be_stored_changes_nothing(
     with pytest.raises(InvalidInput) as caught:
         corrections.correct(console.rt, ADMIN, "w", stored.uid, text)
     assert [problem.loc for problem in caught.value.problems] == [("content",)]
-    assert known(console, "lives in") == ["lives in Ghent"]
+    assert texts(console, "lives in") == ["lives in Ghent"]
 
 
 def test_only_a_live_conclusion_is_corrected(console: Console, stored: Conclusion) -> None:
@@ -78,4 +78,4 @@ def test_only_who_may_edit_memory_corrects(console: Console, stored: Conclusion)
     for principal in others:
         with pytest.raises(Unauthorised):
             corrections.correct(console.rt, principal, "w", stored.uid, "lives in Bruges")
-    assert known(console, "lives in") == ["lives in Ghent"]
+    assert texts(console, "lives in") == ["lives in Ghent"]

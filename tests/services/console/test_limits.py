@@ -24,7 +24,7 @@ PAIR = {"observer": "alice", "observed": "alice"}
 def test_no_service_takes_more_than_the_api(console: Console, subtests: pytest.Subtests) -> None:
     rt, admin = console.rt, Principal(admin=True)
     about = SessionContextOptions(peer_target="alice", search_query=LONG)
-    asked = RepresentationOptions(search_query=LONG)
+    options = RepresentationOptions(search_query=LONG)
     card = ["short", "x" * (MAX_CARD_LINE + 1)]
     conclusion = ConclusionDraft("x" * (MAX_CONCLUSION + 1), "alice", "alice")
     often = {"summary": {"messages_per_short_summary": 9}}
@@ -40,8 +40,8 @@ def test_no_service_takes_more_than_the_api(console: Console, subtests: pytest.S
             lambda: conclusions.explain(rt, admin, "w", QueryOptions(LONG, filters=PAIR)),
         ),
         ("search_query",): (
-            lambda: representation.of_peer(rt, admin, "w", "alice", asked),
-            lambda: context.of_peer(rt, admin, "w", "alice", asked),
+            lambda: representation.of_peer(rt, admin, "w", "alice", options),
+            lambda: context.of_peer(rt, admin, "w", "alice", options),
             lambda: context.of_session(rt, admin, "w", "s", about),
         ),
         ("peer_card", 1): (lambda: cards.put(rt, admin, "w", "alice", None, card),),

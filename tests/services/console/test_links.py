@@ -150,22 +150,24 @@ def test_an_invitation_ends_with_the_rights_of_its_maker(console: Console) -> No
 
 def test_a_withdrawn_invitation_does_not_work(console: Console) -> None:
     visitor = console.visitor(console.owner)
-    made = links.invite(console.rt, visitor, HOME, "reader")
-    assert [link.uid for link in links.pending(console.rt, visitor.principal)] == [made.link.uid]
-    links.withdraw(console.rt, visitor, HOME, made.link.uid)
+    invitation = links.invite(console.rt, visitor, HOME, "reader")
+    assert [link.uid for link in links.pending(console.rt, visitor.principal)] == [
+        invitation.link.uid
+    ]
+    links.withdraw(console.rt, visitor, HOME, invitation.link.uid)
     assert links.pending(console.rt, visitor.principal) == []
     with pytest.raises(NotFound):
-        accept(console, made.token)
+        accept(console, invitation.token)
     with pytest.raises(NotFound):
-        links.withdraw(console.rt, visitor, HOME, made.link.uid)
+        links.withdraw(console.rt, visitor, HOME, invitation.link.uid)
 
 
 def test_a_link_for_a_new_password_ends_the_sessions(console: Console) -> None:
     reader = console.invite("rita", "reader")
-    made = links.new_password(console.rt, console.visitor(console.owner), HOME, console.uid(reader))
-    opened = links.read(console.rt, made.token)
+    link = links.new_password(console.rt, console.visitor(console.owner), HOME, console.uid(reader))
+    opened = links.read(console.rt, link.token)
     assert (opened.kind, opened.name, opened.role) == ("new-password", "rita", None)
-    member = accept(console, made.token, "ignored", "another long password")
+    member = accept(console, link.token, "ignored", "another long password")
     assert member.name == "rita"
     assert not console.is_open(reader)
     with pytest.raises(Unauthorised):
@@ -174,8 +176,8 @@ def test_a_link_for_a_new_password_ends_the_sessions(console: Console) -> None:
 
 
 def test_the_command_line_gives_a_member_a_new_password(console: Console) -> None:
-    made = links.for_member(console.rt, COMMAND_LINE, " OLGA ")
-    accept(console, made.token, "", "another long password")
+    link = links.for_member(console.rt, COMMAND_LINE, " OLGA ")
+    accept(console, link.token, "", "another long password")
     assert console.is_open(console.sign_in("olga", "another long password").session_id)
     with pytest.raises(NotFound):
         links.for_member(console.rt, COMMAND_LINE, "unknown")
@@ -184,10 +186,10 @@ def test_the_command_line_gives_a_member_a_new_password(console: Console) -> Non
 def test_a_deactivated_member_gets_no_new_password(console: Console) -> None:
     reader = console.invite("rita", "reader")
     owner, uid = console.visitor(console.owner), console.uid(reader)
-    made = links.new_password(console.rt, owner, HOME, uid)
+    link = links.new_password(console.rt, owner, HOME, uid)
     accounts.deactivate(console.rt, owner, HOME, uid)
     with pytest.raises(NotFound):
-        accept(console, made.token)
+        accept(console, link.token)
     with pytest.raises(Conflict):
         links.new_password(console.rt, owner, HOME, uid)
 

@@ -117,8 +117,8 @@ def test_an_attacker_who_shares_the_address_does_not_lock_the_owner_out(console:
 
 def test_an_attacker_does_not_lock_the_owner_out_of_a_link(console: Console) -> None:
     attack(console, 40)
-    made = links.for_member(console.rt, COMMAND_LINE, "olga")
-    member = links.accept(console.rt, HOME, made.token, "", "another long password")
+    link = links.for_member(console.rt, COMMAND_LINE, "olga")
+    member = links.accept(console.rt, HOME, link.token, "", "another long password")
     assert console.is_open(sign_ins.after_link(console.rt, HOME, member).session_id)
 
 

@@ -76,9 +76,11 @@ def test_an_unknown_account_causes_the_same_work_in_the_store(
     for name in ("read", "write"):
         run = getattr(console.rt.storage, name)
 
-        def counted(*given: object, run: Callable[..., object] = run, name: str = name) -> object:
+        def counted(
+            *arguments: object, run: Callable[..., object] = run, name: str = name
+        ) -> object:
             calls.append(name)
-            return run(*given)
+            return run(*arguments)
 
         monkeypatch.setattr(console.rt.storage, name, counted)
     work = []
@@ -151,11 +153,11 @@ def test_changing_the_secret_ends_sessions_unless_the_old_one_is_kept(
     session_id = console.sign_in("olga").session_id
     storage = console.rt.storage
     changed = open_runtime(AUTH_JWT_SECRET="n" * 40)
-    kept = open_runtime(AUTH_JWT_SECRET="n" * 40, AUTH_JWT_SECRET_PREVIOUS="s" * 40)
-    for runtime in (changed, kept):
+    unchanged = open_runtime(AUTH_JWT_SECRET="n" * 40, AUTH_JWT_SECRET_PREVIOUS="s" * 40)
+    for runtime in (changed, unchanged):
         runtime.storage = storage
     assert visitors.visitor_of(changed, session_id) is None
-    assert visitors.visitor_of(kept, session_id) is not None
+    assert visitors.visitor_of(unchanged, session_id) is not None
 
 
 def test_a_hash_of_older_parameters_is_replaced_at_the_next_sign_in(

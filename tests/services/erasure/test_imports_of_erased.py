@@ -74,11 +74,11 @@ def pipeline(open_pipeline: Open) -> Pipeline:
     """Alice, Bob and Carol in two sessions. Bob spoke of his quokka in `talk` once, as the third
     message, and everything that rests on it is there too."""
     pipeline = open_pipeline()
-    said = [("alice", "I like tea."), ("bob", "I sing."), ("bob", f"I own a {MARKER}.")]
-    said += [("alice", f"I have {n} boats.") for n in range(20)]
-    pipeline.say("talk", *said[:3])
+    drafts = [("alice", "I like tea."), ("bob", "I sing."), ("bob", f"I own a {MARKER}.")]
+    drafts += [("alice", f"I have {n} boats.") for n in range(20)]
+    pipeline.say("talk", *drafts[:3])
     pipeline.join("talk", carol=sessions.MemberConfig())
-    pipeline.say("talk", *said[3:])
+    pipeline.say("talk", *drafts[3:])
     sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "talk", ["carol"])
     pipeline.say("other", ("alice", "I sleep."), ("bob", "I run."))
     pipeline.work()
@@ -173,9 +173,9 @@ def add_lines(pipeline: Pipeline, lines: list[str]) -> None:
 
 
 def exported(
-    pipeline: Pipeline, workspace: str = WORKSPACE, wanted: ExportOptions = DEFAULT
+    pipeline: Pipeline, workspace: str = WORKSPACE, options: ExportOptions = DEFAULT
 ) -> list[bytes]:
-    return list(export.lines(pipeline.rt, workspace, wanted))
+    return list(export.lines(pipeline.rt, workspace, options))
 
 
 def load(
@@ -281,11 +281,11 @@ def test_the_rest_fits_together_without_an_erased_message(pipeline: Pipeline) ->
     assert [row["tokens_through"] for row in talk] == [sum(tokens[:n]) for n in range(1, 23)]
     (carol,) = [row for row in of("members") if row["peer"] == "carol"]
     assert (carol["joined_seq"], carol["left_seq"]) == (2, 22)
-    held = {row["content"]: row for row in of("conclusions") if row["observer"] == "bob"}
-    assert held.keys() == {"I sing.", "I run.", "an animal singer", "I own no pet."}
-    assert held["an animal singer"]["source_ids"] == [held["I sing."]["uid"]]
-    assert held["an animal singer"]["internal"] == {"premises": ["I sing."]}
-    assert held["I own no pet."]["state"] == r.LIVE
+    by_content = {row["content"]: row for row in of("conclusions") if row["observer"] == "bob"}
+    assert by_content.keys() == {"I sing.", "I run.", "an animal singer", "I own no pet."}
+    assert by_content["an animal singer"]["source_ids"] == [by_content["I sing."]["uid"]]
+    assert by_content["an animal singer"]["internal"] == {"premises": ["I sing."]}
+    assert by_content["I own no pet."]["state"] == r.LIVE
     (card,) = [row for row in of("cards") if row["target"] == "bob"]
     assert card["lines"] == ["Called Bobby", "HOBBY: I run."]
     assert sorted(row["content"] for row in of("metamessages")) == [
@@ -400,7 +400,7 @@ def test_nothing_of_and_about_an_erased_peer_is_imported(
     cards.put(pipeline.rt, PRINCIPAL, WORKSPACE, "alice", "bob", [f"has a {MARKER}"])
     own = r.ApiKey(uid="of-bob", workspace=WORKSPACE, peer="bob", created_at=pipeline.clock())
     pipeline.rt.storage.write(lambda tx: tx.keys.add(own))
-    lines = exported(pipeline, wanted=ExportOptions(secrets=True))
+    lines = exported(pipeline, options=ExportOptions(secrets=True))
     rows = [json.loads(line) for line in lines]
     (line,) = [row for row in rows if row["type"] == "peers" and row["slug"] == "bob"]
     (workspace,) = [row for row in rows if row["type"] == "workspaces"]
@@ -410,13 +410,13 @@ def test_nothing_of_and_about_an_erased_peer_is_imported(
     second.work()
     for kind in ("peers", "api_keys", "named_collections", "documents", "deliveries"):
         assert report.left_out[kind] == 1, kind
-    left = [json.loads(line) for line in exported(second, wanted=ExportOptions(secrets=True))]
+    left = [json.loads(line) for line in exported(second, options=ExportOptions(secrets=True))]
     text = json.dumps(left)
     assert line["uid"] not in text
     assert MARKER not in everything(second)
     assert '"bob"' not in text
-    said = [row for row in left if row["type"] == "messages" and row["session"] == "talk"]
-    assert [row["seq"] for row in said] == list(range(1, 22))
+    message_rows = [row for row in left if row["type"] == "messages" and row["session"] == "talk"]
+    assert [row["seq"] for row in message_rows] == list(range(1, 22))
     (owned,) = [row for row in left if row["type"] == "sessions" and row["slug"] == "owned"]
     assert owned["owner_uid"] is None
     assert not any(load(second, lines).stored.values())
@@ -468,16 +468,16 @@ def test_a_conclusion_can_stand_before_its_sources(pipeline: Pipeline) -> None:
     load(pipeline, lines, "copy")
     assert comparable(pipeline, "copy") == left
     with pipeline.rt.storage.read() as tx:
-        found = tx.rows.page(r.Conclusion, equals(content="has a name for it"))
-    assert [len(row.source_ids or ()) for row in found] == [1, 1]
+        rows = tx.rows.page(r.Conclusion, equals(content="has a name for it"))
+    assert [len(row.source_ids or ()) for row in rows] == [1, 1]
 
 
 def test_tasks_lose_erased_rows(pipeline: Pipeline, open_pipeline: Open) -> None:
     with pipeline.rt.storage.read() as tx:
-        said = tx.rows.page(r.Message, equals(session="talk"), limit=4)
-    first, second, marked, last = (message.key for message in said)
+        message_rows = tx.rows.page(r.Message, equals(session="talk"), limit=4)
+    first, second, marked, last = (message.key for message in message_rows)
     tasks = [
-        outbox.embed(pipeline.rt, "message", said[0].workspace_key, *keys)
+        outbox.embed(pipeline.rt, "message", message_rows[0].workspace_key, *keys)
         for keys in (
             ([marked],),
             ([first, marked, last], [second, first, marked]),
@@ -485,7 +485,7 @@ def test_tasks_lose_erased_rows(pipeline: Pipeline, open_pipeline: Open) -> None
     ]
     waiting = [replace(task, not_before=r.NEVER) for task in tasks]
     pipeline.rt.storage.write(lambda tx: tx.tasks.add(waiting))
-    uids = {message.key: message.uid for message in said}
+    uids = {message.key: message.uid for message in message_rows}
     lines = exported(pipeline)
     second_store = open_pipeline()
     rows = [json.loads(line) for line in lines]

@@ -41,7 +41,7 @@ def test_the_file_has_what_is_stored_of_a_peer_and_about_it(filled: Services) ->
         "alice",
     )
     by_type = {kind: [row for row in rows if row["type"] == kind] for kind in end["counts"]}
-    assert {kind: len(found) for kind, found in by_type.items()} == end["counts"]
+    assert {kind: len(entries) for kind, entries in by_type.items()} == end["counts"]
     assert [row["id"] for row in by_type["peer"]] == ["alice"]
     assert [row["session_id"] for row in by_type["membership"]] == ["talk"]
     assert [row["content"] for row in by_type["message"]] == ["I live in Oslo."]

@@ -187,20 +187,20 @@ def test_a_statement_about_another_person_answers_no_question_about_the_speaker(
     )
     runtime = open_runtime(loaded, "command", plugins=load_plugins(loaded), clock=lambda: ASKED_AT)
     runtime.storage.migrate()
-    told = ("Anna lives in Rome.", "I live in Oslo.", "Tom is allergic to nuts.")
-    for text in told:
+    statements = ("Anna lives in Rome.", "I live in Oslo.", "Tom is allergic to nuts.")
+    for text in statements:
         messages.create(runtime, PRINCIPAL, WORKSPACE, "talk", [Draft(text, "ben")])
     messages.create(runtime, PRINCIPAL, WORKSPACE, "talk", [Draft("Hello everybody!", "anna")])
     Worker(runtime).run_until_idle(30)
 
-    def asked(peer: str, question: str) -> tuple[bool, str]:
+    def answer_of(peer: str, question: str) -> tuple[bool, str]:
         content = ask_peer(runtime, PRINCIPAL, WORKSPACE, peer, ChatOptions(question)).content()
         introduction, first, *_ = (content or "").split("\n- ")
         return introduces_answers(introduction, "en"), first.rpartition(": ")[2]
 
-    assert asked("ben", "Where does Ben live?") == (True, "I live in Oslo.")
-    assert asked("ben", "Where does Anna live?") == (True, "Anna lives in Rome.")
-    assert asked("ben", "What is Tom allergic to?") == (True, "Tom is allergic to nuts.")
-    assert asked("ben", "What is Ben allergic to?")[0] is False
-    assert asked("anna", "Where does Anna live?") == (True, "Anna lives in Rome.")
+    assert answer_of("ben", "Where does Ben live?") == (True, "I live in Oslo.")
+    assert answer_of("ben", "Where does Anna live?") == (True, "Anna lives in Rome.")
+    assert answer_of("ben", "What is Tom allergic to?") == (True, "Tom is allergic to nuts.")
+    assert answer_of("ben", "What is Ben allergic to?")[0] is False
+    assert answer_of("anna", "Where does Anna live?") == (True, "Anna lives in Rome.")
     runtime.close()

@@ -77,11 +77,11 @@ def file(pipeline: Pipeline, exports: dict[str, list[Line]]) -> list[Line]:
     storage = pipeline.rt.storage.name
     if storage not in exports:
         fill(pipeline, "w", "talk")
-        exports[storage] = told(pipeline, "w")
+        exports[storage] = logged_lines(pipeline, "w")
     return deepcopy(exports[storage])
 
 
-def told(pipeline: Pipeline, workspace: str) -> list[Line]:
+def logged_lines(pipeline: Pipeline, workspace: str) -> list[Line]:
     return [json.loads(line) for line in export.lines(pipeline.rt, workspace, EVERYTHING)][:-1]
 
 
@@ -122,7 +122,7 @@ def of_kind(file: list[Line], kind: str) -> list[Line]:
 
 def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pipeline) -> None:
     """Every field that names a row, in every kind of row, given the uid of such a row of `b`."""
-    before, tried = told(target, "b"), 0
+    before, tried = logged_lines(target, "b"), 0
     for record_format in record_formats.FORMATS.values():
         for field, record in (*record_format.references.items(), *record_format.lists.items()):
             theirs = of_kind(
@@ -145,10 +145,12 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pip
             else:
                 with pytest.raises(UnreadableExport, match=r"not in the file|by another uid"):
                     importing.load(target.rt, sealed(hostile))
-            assert told(target, "b")[1:] == before[1:], name
+            assert logged_lines(target, "b")[1:] == before[1:], name
             tried += 1
     assert tried > 25
-    assert not any(line["superseded_by"] for line in of_kind(told(target, "w"), "conclusions"))
+    assert not any(
+        line["superseded_by"] for line in of_kind(logged_lines(target, "w"), "conclusions")
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,35 +164,35 @@ def test_no_reference_leads_into_another_workspace(file: list[Line], target: Pip
 def test_an_import_cannot_replace_rows_of_another_workspace(
     file: list[Line], target: Pipeline, kind: str
 ) -> None:
-    before = told(target, "b")
+    before = logged_lines(target, "b")
     with pytest.raises(Conflict, match="--as"):
         importing.load(target.rt, sealed(changed(file, kind, uid=of_kind(before, kind)[0]["uid"])))
-    assert told(target, "b")[1:] == before[1:]
+    assert logged_lines(target, "b")[1:] == before[1:]
 
 
 def test_a_successor_must_be_in_the_same_workspace(file: list[Line], target: Pipeline) -> None:
     """`b`'s conclusion as what is superseded: its uid is taken."""
-    before = told(target, "b")
+    before = logged_lines(target, "b")
     theirs, ours = of_kind(before, "conclusions")[0]["uid"], of_kind(file, "conclusions")
     hostile = changed(file, "conclusions", uid=theirs, superseded_by=ours[1]["uid"])
     with pytest.raises(Conflict):
         importing.load(target.rt, sealed(hostile))
-    assert told(target, "b")[1:] == before[1:]
+    assert logged_lines(target, "b")[1:] == before[1:]
 
 
 def test_vectors_of_other_workspaces_are_not_replaced(file: list[Line], target: Pipeline) -> None:
-    before = told(target, "b")
+    before = logged_lines(target, "b")
     theirs = of_kind(before, "vectors")[0]["uid"]
     last = {**of_kind(file, "vectors")[0], "uid": theirs}
     importing.load(target.rt, sealed([*file, last]))
-    assert told(target, "b")[1:] == before[1:]
-    assert theirs not in [line["uid"] for line in of_kind(told(target, "w"), "vectors")]
+    assert logged_lines(target, "b")[1:] == before[1:]
+    assert theirs not in [line["uid"] for line in of_kind(logged_lines(target, "w"), "vectors")]
 
 
 def test_imported_tasks_use_rows_of_their_workspace_only(
     file: list[Line], target: Pipeline
 ) -> None:
-    before = told(target, "b")
+    before = logged_lines(target, "b")
     uid = of_kind(before, "messages")[0]["uid"]
     task: Line = {
         **dict.fromkeys(("session_uid", "observer_uid", "observed_uid", "message_uid", "last_error",
@@ -210,11 +212,11 @@ def test_imported_tasks_use_rows_of_their_workspace_only(
     ]
     importing.load(target.rt, sealed([*file, *others]))
     target.work()
-    assert told(target, "b")[1:] == before[1:]
+    assert logged_lines(target, "b")[1:] == before[1:]
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "reason"),
     [
         ({"kind": "message", "keys": [1]}, "without uids"),
         ({"kind": "message", "keys": [{}]}, "without uids"),
@@ -225,10 +227,10 @@ def test_imported_tasks_use_rows_of_their_workspace_only(
     ],
 )
 def test_tasks_name_rows_by_uid(
-    file: list[Line], target: Pipeline, payload: Line, said: str
+    file: list[Line], target: Pipeline, payload: Line, reason: str
 ) -> None:
     task = {**of_kind(file, "tasks")[0], "kind": "embed", "payload": payload, "uid": "other"}
-    with pytest.raises(UnreadableExport, match=said):
+    with pytest.raises(UnreadableExport, match=reason):
         importing.load(target.rt, sealed([*file, task]))
 
 
@@ -236,11 +238,11 @@ class TestTheWorkspaceItself:
     def test_must_not_have_the_uid_of_another_workspace(
         self, file: list[Line], target: Pipeline
     ) -> None:
-        before = told(target, "b")
+        before = logged_lines(target, "b")
         hostile = changed(file, "workspaces", uid=of_kind(before, "workspaces")[0]["uid"])
         with pytest.raises(Conflict, match="under another id"):
             importing.load(target.rt, sealed(hostile))
-        assert told(target, "b")[1:] == before[1:]
+        assert logged_lines(target, "b")[1:] == before[1:]
 
     def test_must_come_first_and_once(self, file: list[Line], target: Pipeline) -> None:
         with pytest.raises(UnreadableExport, match="before the workspace"):
@@ -260,7 +262,7 @@ class TestTheWorkspaceItself:
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "said"),
+    ("kind", "values", "reason"),
     [
         ("peers", {"slug": "scope.spy", "kind": "peer"}, "cannot be an id"),
         ("peers", {"slug": "spy", "kind": "scope"}, "cannot be an id"),
@@ -283,9 +285,9 @@ class TestTheWorkspaceItself:
     ],
 )
 def test_invalid_rows_are_refused(
-    file: list[Line], target: Pipeline, kind: str, values: Line, said: str
+    file: list[Line], target: Pipeline, kind: str, values: Line, reason: str
 ) -> None:
-    with pytest.raises(UnreadableExport, match=said):
+    with pytest.raises(UnreadableExport, match=reason):
         importing.load(target.rt, sealed(changed(file, kind, **values)))
 
 
@@ -353,7 +355,7 @@ def let_pass(record_format: RecordFormat, line: Line) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("header", "reason"),
     [
         ({"token_counter": None}, "counted by"),
         ({"version": "1"}, "has version"),
@@ -362,9 +364,9 @@ def let_pass(record_format: RecordFormat, line: Line) -> bool:
     ],
 )
 def test_invalid_headers_are_refused(
-    file: list[Line], target: Pipeline, header: Line, said: str
+    file: list[Line], target: Pipeline, header: Line, reason: str
 ) -> None:
-    with pytest.raises(UnreadableExport, match=said):
+    with pytest.raises(UnreadableExport, match=reason):
         importing.load(target.rt, sealed([{**file[0], **header}, *file[1:]]))
 
 
@@ -454,17 +456,17 @@ def test_a_damaged_file_stores_nothing(
         with reading("-" if standard else str(tmp_path / "file")) as data:
             return importing.load_file(target.rt, data)
 
-    for said, content in damaged(file).items():
-        with pytest.raises(UnreadableExport, match=f"{said}.*; nothing was stored"):
+    for reason, content in damaged(file).items():
+        with pytest.raises(UnreadableExport, match=f"{reason}.*; nothing was stored"):
             load(packing(b"".join(content)))
-        assert rows(target) == before, said
+        assert rows(target) == before, reason
     whole = b"".join(sealed(file))
     if packing is gzip.compress:
         with pytest.raises(UnreadableExport, match="cut off or damaged"):
             load(packing(whole)[:-20])
         assert rows(target) == before
     load(packing(whole))
-    assert told(target, "w")[1:] == file[1:]
+    assert logged_lines(target, "w")[1:] == file[1:]
 
 
 def test_a_pipe_can_be_imported(file: list[Line], target: Pipeline, tmp_path: Path) -> None:
@@ -477,7 +479,7 @@ def test_a_pipe_can_be_imported(file: list[Line], target: Pipeline, tmp_path: Pa
     with reading(str(tmp_path / "pipe")) as data:
         importing.load_file(target.rt, data)
     writer.join()
-    assert told(target, "w")[1:] == file[1:]
+    assert logged_lines(target, "w")[1:] == file[1:]
 
 
 def test_a_compressed_file_with_a_changed_byte_is_refused(tmp_path: Path) -> None:

@@ -46,19 +46,19 @@ def careless(request: CompletionRequest) -> Reply:
     others = re.findall(r"^\[[A-Z]+\] \S+ \S+ \S+ \S+ \S+: (.*)$", text, re.M)
     own = [
         {"content": sentence.strip(), "messages": [int(number)]}
-        for number, said in numbered
-        for sentence in re.findall(r"[^.?]+\.", said)
+        for number, content in numbered
+        for sentence in re.findall(r"[^.?]+\.", content)
         if not sentence.strip().startswith(("Bob", "Alice"))
     ]
-    heard = [
+    of_others = [
         {"content": sentence.strip(), "messages": [number]}
-        for said in others
-        for sentence in re.findall(r"[^.?]+\.", said)
+        for content in others
+        for sentence in re.findall(r"[^.?]+\.", content)
         for number in (99, *(int(number) for number, _ in numbered))
     ]
     if observed == "bob" and "Do you still keep bees" in text:
         own.append({"content": "Bob keeps bees, in two hives.", "messages": [int(numbered[-1][0])]})
-    return {"statements": heard + own}
+    return {"statements": of_others + own}
 
 
 def with_model(open_pipeline: OpenPipeline) -> Pipeline:
@@ -84,21 +84,23 @@ def test_three_peers_who_speak_of_one_another(
     pipeline.join(
         "s", alice=MemberConfig(), bob=MemberConfig(observe_others=True), carol=MemberConfig()
     )
-    said = pipeline.say("s", *TALK)
+    messages = pipeline.say("s", *TALK)
     pipeline.work()
     assert pipeline.tasks(state="failed") == pipeline.tasks(state="pending") == []
 
     for peer, words in OWN.items():
-        held = pipeline.conclusions(peer)
+        rows = pipeline.conclusions(peer)
         for word, number in words.items():
-            (row,) = [row for row in held if word in row.content]
-            assert row.message_keys == [said[number].key], "with the message that says it"
+            (row,) = [row for row in rows if word in row.content]
+            assert row.message_keys == [messages[number].key], "with the message that says it"
         for word in OF_OTHERS[peer]:
-            assert not any(word in row.content for row in held), (
+            assert not any(word in row.content for row in rows), (
                 f"{word} is what others say of {peer}"
             )
-        for row in held:
-            assert {message.author for message in said if message.key in row.message_keys} == {peer}
+        for row in rows:
+            assert {message.author for message in messages if message.key in row.message_keys} == {
+                peer
+            }
             assert (row.observer, row.observed, row.session) == (peer, peer, "s")
 
     # Bob observes the others and holds the same about them, in collections of his own; nobody else
@@ -184,7 +186,7 @@ def test_a_choice_is_stored_with_the_message_of_the_peer(open_pipeline: OpenPipe
         DERIVER_FLUSH_ENABLED="true",
     )
     pipeline.join("s", alice=MemberConfig(), bob=MemberConfig(observe_me=False))
-    said = pipeline.say(
+    messages = pipeline.say(
         "s",
         ("bob", "We stayed at the Hotel Aurora. I suggest the Villa Rosa for you."),
         ("alice", "The second one sounds perfect, let's take that!"),
@@ -192,7 +194,7 @@ def test_a_choice_is_stored_with_the_message_of_the_peer(open_pipeline: OpenPipe
     pipeline.work()
     (row,) = pipeline.conclusions("alice")
     assert row.content == "alice wants to stay at the Villa Rosa."
-    assert row.message_keys == [said[1].key]
+    assert row.message_keys == [messages[1].key]
 
 
 NOW = datetime(2024, 5, 17, tzinfo=UTC)
@@ -216,7 +218,7 @@ def message(key: int, author: str, content: str) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("heard", "own", "statement", "kept"),
+    ("others_text", "own", "statement", "is_stored"),
     [
         (
             "You own a yacht in Monaco.",
@@ -247,15 +249,15 @@ def message(key: int, author: str, content: str) -> Message:
     ],
 )
 def test_statements_that_repeat_another_peer_are_dropped(
-    heard: str, own: str, statement: str, kept: bool
+    others_text: str, own: str, statement: str, is_stored: bool
 ) -> None:
-    said = [message(1, "bob", heard), message(2, "alice", own)]
-    found, dropped = attributed([Statement(statement, (2,))], said[1:], said, ["alice"])
-    assert ([s.content for s in found], dropped) == (([statement], 0) if kept else ([], 1))
+    messages = [message(1, "bob", others_text), message(2, "alice", own)]
+    remaining, dropped = attributed([Statement(statement, (2,))], messages[1:], messages, ["alice"])
+    assert ([s.content for s in remaining], dropped) == (([statement], 0) if is_stored else ([], 1))
 
 
 def test_only_the_peers_own_new_messages_can_be_cited() -> None:
-    said = [
+    messages = [
         message(1, "bob", "I keep bees."),
         message(2, "alice", "I grow tomatoes."),
         message(3, "alice", "I grow beans."),
@@ -265,6 +267,6 @@ def test_only_the_peers_own_new_messages_can_be_cited() -> None:
         Statement("Alice keeps bees.", (1,)),
         Statement("Alice grows beans.", (7,)),
     ]
-    found, dropped = attributed(statements, said[1:2], said, ["alice"])
-    assert [statement.message_keys for statement in found] == [(2,)]
+    remaining, dropped = attributed(statements, messages[1:2], messages, ["alice"])
+    assert [statement.message_keys for statement in remaining] == [(2,)]
     assert dropped == 2

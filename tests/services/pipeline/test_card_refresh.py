@@ -36,8 +36,8 @@ class Author:
         if system.startswith(card_prompt.PROMPT.text):
             self.shown.append(user)
             return self.card(user)
-        said = user.split("[1] ", 1)[1].splitlines()[0].partition(": ")[2]
-        return {"statements": [{"content": said, "messages": [1], **self.statement}]}
+        statement = user.split("[1] ", 1)[1].splitlines()[0].partition(": ")[2]
+        return {"statements": [{"content": statement, "messages": [1], **self.statement}]}
 
 
 def card_of(

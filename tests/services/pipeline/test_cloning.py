@@ -53,10 +53,10 @@ def test_a_long_session_is_indexed_from_its_end(
     copy = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
 
     def best(query: str) -> list[str]:
-        found = search.search(
+        hits = search.search(
             pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions(query), session_id=copy.slug
         )
-        return [message.content for message in found if query in message.content]
+        return [message.content for message in hits if query in message.content]
 
     assert documents(pipeline) == 11 + 4
     assert (best("pangolins"), best("axolotls")) == (["We met pangolins."], [])
@@ -76,7 +76,7 @@ def test_a_copy_does_not_bring_back_what_is_erased_meanwhile(
     """After this number of the copy's writes, of which the first stores the hidden session."""
     pipeline, storage = stored_pipeline, stored_pipeline.rt.storage
     monkeypatch.setattr(cloning, "COPY_BATCH_SIZE", 2)
-    said = pipeline.say("s", *(("alice", f"I own {n} quokkas.") for n in range(5)))
+    own = pipeline.say("s", *(("alice", f"I own {n} quokkas.") for n in range(5)))
     pipeline.work()
     with storage.read() as tx:
         (session,) = tx.rows.page(Session, equals(slug="s"))
@@ -89,7 +89,7 @@ def test_a_copy_does_not_bring_back_what_is_erased_meanwhile(
             if whole:
                 peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "alice")
             else:
-                messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", said[1].uid)
+                messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", own[1].uid)
         return write(change)
 
     monkeypatch.setattr(storage, "write", writing)
@@ -99,7 +99,7 @@ def test_a_copy_does_not_bring_back_what_is_erased_meanwhile(
     with storage.read() as tx:
         assert [row.slug for row in tx.rows.page(Session)] == ["s"]
         texts = [row.content for row in tx.rows.page(Message)]
-    remaining = [] if whole else [row.content for n, row in enumerate(said) if n != 1]
+    remaining = [] if whole else [row.content for n, row in enumerate(own) if n != 1]
     assert texts == remaining
 
 
@@ -127,13 +127,15 @@ def test_a_copy_has_no_gaps_where_the_original_still_has_them(
     """A task closes those of the original, since many messages follow the erased one."""
     monkeypatch.setattr(positions, "BATCH_SIZE", 2)
     pipeline = stored_pipeline
-    said = pipeline.say("s", *((name, f"I like {name}'s tea.") for name in ("alice", "bob") * 3))
+    message_rows = pipeline.say(
+        "s", *((name, f"I like {name}'s tea.") for name in ("alice", "bob") * 3)
+    )
     pipeline.say("s", ("carol", "I have just come."))
     sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
     pipeline.say("s", ("alice", "Bob has left."))
-    messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", said[1].uid)
+    messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", message_rows[1].uid)
     copy = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
-    shorter = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s", said[3].uid)
+    shorter = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s", message_rows[3].uid)
     pipeline.say(copy.slug, ("alice", "Here too."))
     pipeline.work()
     assert shape(pipeline, "s") == (
@@ -203,9 +205,9 @@ def test_vectors_of_a_clone_are_copied(open_pipeline: OpenPipeline) -> None:
         assert space is not None
         assert pipeline.rt.vectors.count(tx, space) == 300
         old, new = tx.messages.run(1, 1, 151), tx.messages.run(copy.key, 1, 151)
-        found = pipeline.rt.vectors.fetch(tx, space, [message.key for message in (*old, *new)])
+        vectors = pipeline.rt.vectors.fetch(tx, space, [message.key for message in (*old, *new)])
     for before, after in zip(old[:150], new[:150], strict=True):
-        assert list(found[before.key]) == list(found[after.key])
+        assert list(vectors[before.key]) == list(vectors[after.key])
 
 
 def test_vectors_of_a_clone_are_computed_if_the_original_is_erased(
@@ -233,23 +235,23 @@ def test_a_long_session_is_copied_in_batches_and_visible_when_complete(
 ) -> None:
     pipeline.say("s", *(("alice", f"I own {n} apples.") for n in range(10)))
     pipeline.work()
-    seen: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     write = pipeline.rt.storage.write
 
     def looked(change: Callable[[Transaction], Any]) -> Any:
         result = write(change)
         with pipeline.rt.storage.read() as tx:
             visible = tx.rows.count(Session, equals(state=ACTIVE))
-            seen.append((tx.rows.count(Message) - 10, visible))
-        found = search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("apples"))
-        assert len({message.session for message in found}) == visible, (
+            calls.append((tx.rows.count(Message) - 10, visible))
+        hits = search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("apples"))
+        assert len({message.session for message in hits}) == visible, (
             "neither listed nor found by search before it is whole"
         )
         return result
 
     monkeypatch.setattr(pipeline.rt.storage, "write", looked)
     copy = cloning.clone(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
-    assert seen == [(0, 1), (4, 1), (8, 1), (10, 2)]
+    assert calls == [(0, 1), (4, 1), (8, 1), (10, 2)]
     monkeypatch.undo()
     with pipeline.rt.storage.read() as tx:
         original, copied = (

@@ -15,8 +15,8 @@ from services.pipeline.test_attribution import message
 def judged(dialogue: Dialogue, between: tuple[tuple[str, str], ...] = ()) -> list[Statement]:
     """What is stored of an dialogue, with further messages between its two."""
     window = dialogue.messages(between)
-    kept, _ = attributed([dialogue.derived(window)], window[-1:], window, ["alice"])
-    return kept
+    remaining, _ = attributed([dialogue.derived(window)], window[-1:], window, ["alice"])
+    return remaining
 
 
 def test_confirmed_or_chosen_statements_are_kept() -> None:
@@ -38,8 +38,8 @@ def test_unconfirmed_statements_are_dropped(dialogue: Dialogue) -> None:
 def test_a_confirmation_must_follow_in_the_same_turn() -> None:
     dialogue = CONFIRMED[0]
     assert judged(dialogue, (("bob", "Is that so?"),)), "of one turn"
-    asked = (("alice", "Hm, let me think."), ("bob", "Take your time."))
-    assert judged(dialogue, asked) == [], "an older turn is not what was confirmed"
+    turns = (("alice", "Hm, let me think."), ("bob", "Take your time."))
+    assert judged(dialogue, turns) == [], "an older turn is not what was confirmed"
 
 
 def test_only_the_statement_of_the_cited_message_is_confirmed() -> None:
@@ -54,8 +54,8 @@ def test_only_the_statement_of_the_cited_message_is_confirmed() -> None:
         Statement("alice plays the bassoon every evening.", (3,), basis="confirmed", confirms=(1,)),
         Statement("alice plays the bassoon daily.", (3,), basis="confirmed", confirms=(3, 99)),
     ]
-    kept, misattributed = attributed(statements, window[-1:], window, ["alice"])
-    assert [statement.content for statement in kept] == ["alice keeps bees near the old mill."]
+    remaining, misattributed = attributed(statements, window[-1:], window, ["alice"])
+    assert [statement.content for statement in remaining] == ["alice keeps bees near the old mill."]
     assert misattributed == 2
 
 

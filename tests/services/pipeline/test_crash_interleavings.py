@@ -101,15 +101,15 @@ class CrashingPipeline:
         )
         self.rt.storage.migrate()
         self.pipeline = Pipeline(self.rt, self.clock, self.reasoner)
-        self.said = 0
+        self.message_count = 0
         self.ended = 0
 
     def say(self, author: str, number: int) -> None:
         facts = [
             f"Number {n} is {author}'s, and {n * 7} as well."
-            for n in range(self.said, self.said + number)
+            for n in range(self.message_count, self.message_count + number)
         ]
-        self.said += number
+        self.message_count += number
         self.pipeline.say("s", *[(author, fact) for fact in facts])
 
     def work(self) -> None:
@@ -152,7 +152,7 @@ class CrashingPipeline:
             else:
                 self.stand_still()
 
-    def found(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """All that matters after everything was worked on, with the order of each peer's
         conclusions.
 
@@ -161,10 +161,10 @@ class CrashingPipeline:
         """
         self.work()
         orders = {author: self.pipeline.texts(author) for author in AUTHORS}
-        found = contents(self.rt)
+        state = contents(self.rt)
         return {
-            **found,
-            "summaries": [(kind, last) for kind, _, last in found["summaries"]],
+            **state,
+            "summaries": [(kind, last) for kind, _, last in state["summaries"]],
             "orders": orders,
         }
 
@@ -175,7 +175,7 @@ def same_as_without(folder: Path, uri: str, whole_uri: str, steps: Sequence[Step
     try:
         crashing.follow(steps)
         undisturbed.follow([step for step in steps if step[0] == SAY])
-        assert crashing.found() == undisturbed.found()
+        assert crashing.state() == undisturbed.state()
         return crashing.ended
     finally:
         crashing.rt.close()

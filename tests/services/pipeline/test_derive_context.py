@@ -21,13 +21,13 @@ NOTHING: Reply = {"statements": []}
 
 
 def with_model(open_pipeline: OpenPipeline, model: ScriptedModel, **settings: str) -> Pipeline:
-    given = {
+    environ = {
         "REASONER": "auto",
         "DERIVER_MODEL_CONFIG__TRANSPORT": "scripted",
         "DERIVER_FLUSH_ENABLED": "true",
         **settings,
     }
-    return open_pipeline(model, **given)
+    return open_pipeline(model, **environ)
 
 
 def silent() -> ScriptedModel:
@@ -85,12 +85,12 @@ def test_pronouns_are_shown_with_what_was_said_before(open_pipeline: OpenPipelin
     """Each message comes in a batch of its own, as after a pause."""
     model = silent()
     pipeline = with_model(open_pipeline, model)
-    for said in (
+    for content in (
         "My brother Tom moved to Oslo.",
         "He hates it there, but he stays because of Ingrid.",
         "They marry next Saturday.",
     ):
-        pipeline.say("s", ("alice", said))
+        pipeline.say("s", ("alice", content))
         pipeline.work()
     prompt = about_alice(model)
     assert "[A] Fri 2024-03-01 12:00 UTC alice: My brother Tom moved to Oslo." in prompt

@@ -11,7 +11,7 @@ import pytest
 from memservice.domain.filters import equals
 from memservice.domain.records import LIVE, SUPERSEDED, Conclusion
 from memservice.pipeline.derive.replacing import MAX_REPLACED
-from memservice.services import conclusions, dream_changes
+from memservice.services import conclusions, supersession
 from memservice.services.conclusions import Shown
 from memservice.services.paging import Paging
 from memservice.services.sessions import MemberConfig
@@ -38,7 +38,9 @@ def states(*statements: Mapping[str, Any]) -> ScriptedModel:
 
 
 def moved(
-    open_pipeline: OpenPipeline, *statements: Mapping[str, Any], said: str = "I live in Bergen now."
+    open_pipeline: OpenPipeline,
+    *statements: Mapping[str, Any],
+    content: str = "I live in Bergen now.",
 ) -> Pipeline:
     """alice is known to live in Oslo, and then says something else."""
     model = states(*statements)
@@ -48,16 +50,16 @@ def moved(
     pipeline.work()
     hold(pipeline, "alice", "alice lives in Oslo.", session="old")
     model.say = say
-    pipeline.say("s", ("alice", said))
+    pipeline.say("s", ("alice", content))
     pipeline.work()
     return pipeline
 
 
 def row(pipeline: Pipeline, content: str, observer: str = "alice") -> Conclusion:
     with pipeline.rt.storage.read() as tx:
-        found = tx.rows.page(Conclusion, equals(content=content, observer=observer))
-    assert len(found) == 1
-    return found[0]
+        rows = tx.rows.page(Conclusion, equals(content=content, observer=observer))
+    assert len(rows) == 1
+    return rows[0]
 
 
 def test_an_update_supersedes_what_was_held(open_pipeline: OpenPipeline) -> None:
@@ -77,14 +79,14 @@ def test_it_is_listed_and_can_be_undone(open_pipeline: OpenPipeline) -> None:
         pipeline.rt, PRINCIPAL, WORKSPACE, {}, Paging(1, 10, False), Shown(superseded=True)
     )
     assert {(item.uid, item.state) for item in listed.items} >= {(old.uid, SUPERSEDED)}
-    dream_changes.restore(pipeline.rt, PRINCIPAL, WORKSPACE, old.uid)
+    supersession.restore(pipeline.rt, PRINCIPAL, WORKSPACE, old.uid)
     assert sorted(pipeline.texts("alice")) == ["alice lives in Bergen.", "alice lives in Oslo."]
     assert pipeline.counted("alice") == 2
     assert "superseded" not in row(pipeline, "alice lives in Oslo.").internal
 
 
 @pytest.mark.parametrize(
-    ("statement", "kept"),
+    ("statement", "counted_as"),
     [
         ({"content": "alice lives in Bergen.", "replaces": ["c7"]}, None),
         ({"content": "alice lives in Bergen.", "replaces": ["uid-1", "1", "c", ""]}, None),
@@ -102,12 +104,12 @@ def test_it_is_listed_and_can_be_undone(open_pipeline: OpenPipeline) -> None:
     ],
 )
 def test_a_replacement_that_breaks_a_rule_is_left_out(
-    open_pipeline: OpenPipeline, statement: Mapping[str, Any], kept: str | None
+    open_pipeline: OpenPipeline, statement: Mapping[str, Any], counted_as: str | None
 ) -> None:
     """The statement is stored all the same."""
     pipeline = moved(open_pipeline, statement)
     assert sorted(pipeline.texts("alice")) == sorted([statement["content"], "alice lives in Oslo."])
-    assert pipeline.outcome(kept or "kept_as_excess") == (1 if kept else 0)
+    assert pipeline.outcome(counted_as or "kept_as_excess") == (1 if counted_as else 0)
 
 
 def test_what_the_batch_says_again_is_not_replaced(open_pipeline: OpenPipeline) -> None:
@@ -115,7 +117,7 @@ def test_what_the_batch_says_again_is_not_replaced(open_pipeline: OpenPipeline) 
         open_pipeline,
         {"content": "alice lives in Bergen.", **UPDATE},
         {"content": "alice lives in Oslo."},
-        said="I live in Bergen now. No, I live in Oslo!",
+        content="I live in Bergen now. No, I live in Oslo!",
     )
     assert row(pipeline, "alice lives in Bergen.").state == LIVE
     assert pipeline.outcome("superseded") == 0
@@ -226,8 +228,8 @@ def test_what_a_statement_says_about_itself_is_stored(
     open_pipeline: OpenPipeline, name: str
 ) -> None:
     """As far as it can be read: whatever is wrong with it, the statement itself is kept."""
-    given, stored = DETAILS[name]
-    pipeline = with_model(open_pipeline, states({"content": "alice keeps bees.", **given}))
+    fields, stored = DETAILS[name]
+    pipeline = with_model(open_pipeline, states({"content": "alice keeps bees.", **fields}))
     pipeline.say("s", ("alice", "I keep bees."))
     pipeline.work()
     (conclusion,) = pipeline.conclusions("alice")
@@ -247,7 +249,7 @@ def test_conclusions_can_be_filtered_by_kind(open_pipeline: OpenPipeline) -> Non
     pipeline.say("s", ("alice", "I keep bees, and want to keep goats."))
     pipeline.work()
     condition = {"metadata": {"kind": "plan"}}
-    found = conclusions.page(pipeline.rt, PRINCIPAL, WORKSPACE, condition, Paging(1, 10, False))
-    assert [(item.content, item.kind) for item in found.items] == [
+    matching = conclusions.page(pipeline.rt, PRINCIPAL, WORKSPACE, condition, Paging(1, 10, False))
+    assert [(item.content, item.kind) for item in matching.items] == [
         ("alice wants to keep goats.", "plan")
     ]

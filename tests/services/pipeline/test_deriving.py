@@ -28,12 +28,12 @@ def test_a_message_becomes_a_conclusion_with_its_source(pipeline: Pipeline) -> N
     (message,) = pipeline.say("s", ("alice", "I live in Oslo."))
     pipeline.clock.advance(seconds=3)
     pipeline.work()
-    (found,) = pipeline.conclusions("alice")
-    assert found.content == "I live in Oslo."
-    assert (found.level, found.session, found.times_derived) == ("explicit", "s", 1)
-    assert found.message_keys == [message.key]
-    assert (found.said_at, found.created_at) == (message.created_at, pipeline.clock())
-    assert (found.reasoner, found.model) == ("scripted", "scripted-1")
+    (conclusion,) = pipeline.conclusions("alice")
+    assert conclusion.content == "I live in Oslo."
+    assert (conclusion.level, conclusion.session, conclusion.times_derived) == ("explicit", "s", 1)
+    assert conclusion.message_keys == [message.key]
+    assert (conclusion.said_at, conclusion.created_at) == (message.created_at, pipeline.clock())
+    assert (conclusion.reasoner, conclusion.model) == ("scripted", "scripted-1")
 
 
 def test_the_default_reasoner_derives_from_end_to_end(open_pipeline: OpenPipeline) -> None:
@@ -54,7 +54,7 @@ def test_the_default_reasoner_derives_from_end_to_end(open_pipeline: OpenPipelin
 def test_derived_conclusions_are_searchable(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I keep bees on the roof."), ("alice", "My car is green."))
     pipeline.work()
-    found = conclusions.query(
+    hits = conclusions.query(
         pipeline.rt,
         PRINCIPAL,
         WORKSPACE,
@@ -62,7 +62,7 @@ def test_derived_conclusions_are_searchable(pipeline: Pipeline) -> None:
         1,
         filters={"observer": "alice", "observed": "alice"},
     )
-    assert [conclusion.content for conclusion in found] == ["I keep bees on the roof."]
+    assert [conclusion.content for conclusion in hits] == ["I keep bees on the roof."]
 
 
 def test_a_task_that_derives_nothing_has_an_outcome(open_pipeline: OpenPipeline) -> None:
@@ -87,8 +87,8 @@ def test_the_reasoner_gets_context_and_new_messages(pipeline: Pipeline) -> None:
     )
     pipeline.work()
     (request,) = [request for request in pipeline.reasoner.requests if request.observed == "alice"]
-    seen = [(message.author, message.content, message.new) for message in request.messages]
-    assert seen == [
+    shown = [(message.author, message.content, message.new) for message in request.messages]
+    assert shown == [
         ("bob", "Where do you live?", False),
         ("alice", "In Oslo.", True),
         ("bob", "I see.", False),
@@ -123,14 +123,14 @@ def test_a_costly_reasoner_gets_batches_of_bounded_tokens(open_pipeline: OpenPip
         DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="40",
         DERIVER_FLUSH_ENABLED="true",
     )
-    said = pipeline.say(
+    messages = pipeline.say(
         "s",
         *[
             ("alice", f"Fact number {number} is about a lighthouse in the north.")
             for number in range(7)
         ],
     )
-    each = said[0].tokens
+    each = messages[0].tokens
     pipeline.work()
     sizes = [len(batch) for batch in pipeline.reasoner.new_messages()]
     assert sum(sizes) == 7
@@ -173,15 +173,15 @@ def test_a_member_that_left_no_longer_observes(pipeline: Pipeline) -> None:
 def test_a_deleted_conclusion_is_neither_counted_nor_indexed(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I keep bees."), ("alice", "I live in Oslo."))
     pipeline.work()
-    gone = next(row for row in pipeline.conclusions("alice") if "bees" in row.content)
-    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, gone.uid)
+    deleted = next(row for row in pipeline.conclusions("alice") if "bees" in row.content)
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, deleted.uid)
     pipeline.work()
     assert pipeline.counted("alice") == 1
     with pipeline.rt.storage.read() as tx:
-        found = pipeline.rt.storage.text.search(
-            tx, CONCLUSION, gone.workspace_key, ["bee", "oslo"], 10, EVERYTHING
+        matches = pipeline.rt.storage.text.search(
+            tx, CONCLUSION, deleted.workspace_key, ["bee", "oslo"], 10, EVERYTHING
         )
-    assert [hit.key for hit in found.hits] == [row.key for row in pipeline.conclusions("alice")]
+    assert [hit.key for hit in matches.hits] == [row.key for row in pipeline.conclusions("alice")]
 
 
 def test_a_speaker_that_observes_others_gets_its_own_statements_once(pipeline: Pipeline) -> None:
@@ -300,21 +300,21 @@ def test_instructions_are_those_at_the_time_of_the_message(pipeline: Pipeline) -
 def test_the_same_statement_within_a_batch_is_stored_once_with_all_its_sources(
     pipeline: Pipeline,
 ) -> None:
-    said = pipeline.say(
+    messages = pipeline.say(
         "s", ("alice", "I like tea."), ("alice", "I own a boat."), ("alice", "  i LIKE tea.  ")
     )
     pipeline.work()
     assert pipeline.texts("alice") == ["I like tea.", "I own a boat."]
     assert [c.times_derived for c in pipeline.conclusions("alice")] == [2, 1]
-    assert pipeline.conclusions("alice")[0].message_keys == [said[0].key, said[2].key]
+    assert pipeline.conclusions("alice")[0].message_keys == [messages[0].key, messages[2].key]
 
 
 def test_a_repeated_statement_reinforces_its_conclusion(pipeline: Pipeline) -> None:
     for times in (1, 2, 3):
         pipeline.say("s", ("alice", "I like tea."))
         pipeline.work()
-        (found,) = pipeline.conclusions("alice")
-        assert found.times_derived == times
+        (conclusion,) = pipeline.conclusions("alice")
+        assert conclusion.times_derived == times
     assert pipeline.counted("alice") == 1
     assert pipeline.outcome("reinforced") == 2
 

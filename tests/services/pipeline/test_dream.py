@@ -45,7 +45,7 @@ class TestGoldScenario:
 
     def test_has_links_provenance_and_unchanged_other_rows(self, memory: DreamingMemory) -> None:
         before = memory.rows(observer="alice")
-        kept = memory.rows(observer="bob")
+        rows_before = memory.rows(observer="bob")
         assert sorted(before) == sorted(self.SAID)
 
         task = memory.dream()
@@ -76,7 +76,7 @@ class TestGoldScenario:
             )
             assert unchanged == before[content]
             assert row.message_keys
-        assert memory.rows(observer="bob") == kept
+        assert memory.rows(observer="bob") == rows_before
         assert {row.reasoner for row in after.values()} == {"extractive"}
         assert (task.state, task.outcome["superseded"], task.outcome["created"]) == ("done", 2, 0)
 
@@ -97,10 +97,8 @@ class TestGoldScenario:
             row.content for row in conclusions.query(rt, PRINCIPAL, WORKSPACE, "Rome", filters=pair)
         ]
         memory.dream()
-        found = conclusions.query(
-            rt, PRINCIPAL, WORKSPACE, "Where in Rome do I live?", filters=pair
-        )
-        assert "I live in Rome." not in [row.content for row in found]
+        hits = conclusions.query(rt, PRINCIPAL, WORKSPACE, "Where in Rome do I live?", filters=pair)
+        assert "I live in Rome." not in [row.content for row in hits]
         assert "I live in Rome." not in memory.pipeline.texts("alice")
         with rt.storage.read() as tx:
             (row,) = tx.rows.page(Conclusion, equals(uid=old.uid))
@@ -114,10 +112,10 @@ class TestGoldScenario:
         ]
 
     def test_emits_events(self, memory: DreamingMemory) -> None:
-        told: list[Event] = []
-        memory.pipeline.rt.events.on_event(lambda event, at: told.append(event))
+        events: list[Event] = []
+        memory.pipeline.rt.events.on_event(lambda event, at: events.append(event))
         memory.dream()
-        (run,) = [event for event in told if isinstance(event, DreamRun)]
+        (run,) = [event for event in events if isinstance(event, DreamRun)]
         assert (run.specialists_run, run.total_iterations, run.total_input_tokens) == ((), 0, 0)
         assert (run.observer, run.observed, run.dream_type, run.trigger_reason) == (
             "alice",
@@ -166,27 +164,27 @@ class TestCreated:
             ),
             session="s",
         )
-        made = {
+        by_level = {
             row.level: row
             for row in memory.pipeline.conclusions("alice")
             if row.level != "explicit"
         }
-        assert {level: row.content for level, row in made.items()} == {
+        assert {level: row.content for level, row in by_level.items()} == {
             "deductive": "Alice has no car.",
             "inductive": "Alice avoids cars.",
             "contradiction": "Alice has a car and has none.",
         }
-        assert made["deductive"].source_ids == [first.uid, second.uid]
-        assert made["deductive"].internal == {"premises": ["sold the car"]}
-        assert made["inductive"].internal == {
+        assert by_level["deductive"].source_ids == [first.uid, second.uid]
+        assert by_level["deductive"].internal == {"premises": ["sold the car"]}
+        assert by_level["inductive"].internal == {
             "sources": ["Alice sold the car."],
             "pattern_type": "preference",
             "confidence": "high",
         }
-        assert made["contradiction"].internal == {
+        assert by_level["contradiction"].internal == {
             "sources": ["Alice sold the car.", "Alice cycles to work."]
         }
-        for row in made.values():
+        for row in by_level.values():
             assert (row.session, row.reasoner, row.model, row.times_derived) == (
                 "s",
                 "scripted",
@@ -194,14 +192,14 @@ class TestCreated:
                 1,
             )
             assert row.said_at == second.said_at
-        found = conclusions.query(
+        hits = conclusions.query(
             memory.pipeline.rt,
             PRINCIPAL,
             WORKSPACE,
             "avoids cars",
             filters={"observer": "alice", "observed": "alice"},
         )
-        assert found[0].content == "Alice avoids cars."
+        assert hits[0].content == "Alice avoids cars."
         assert memory.collection().explicit_count == 2
 
     def test_invalid_conclusions_are_left_out(self, memory: DreamingMemory) -> None:
@@ -228,13 +226,15 @@ class TestCreated:
                 ]
             )
         )
-        (kept,) = [row for row in memory.pipeline.conclusions("alice") if row.level != "explicit"]
-        assert (kept.content, kept.internal) == (
+        (conclusion,) = [
+            row for row in memory.pipeline.conclusions("alice") if row.level != "explicit"
+        ]
+        assert (conclusion.content, conclusion.internal) == (
             "Kept.",
             {"sources": ["Alice cycles to work."], "confidence": "medium"},
         )
         assert (task.outcome["malformed"], task.outcome["created"]) == (7, 1)
-        assert kept.session is None
+        assert conclusion.session is None
 
     def test_existing_conclusions_are_reinforced(self, memory: DreamingMemory) -> None:
         first, _ = memory.tell("Alice cycles to work.", "Alice sold the car.")

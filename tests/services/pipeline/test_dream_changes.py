@@ -14,7 +14,15 @@ from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Task
 from memservice.operations import doctor
 from memservice.pipeline.dream import handler
-from memservice.services import cards, conclusions, deletion, dream_changes, dreams, workspaces
+from memservice.services import (
+    cards,
+    conclusions,
+    deletion,
+    dream_changes,
+    dreams,
+    supersession,
+    workspaces,
+)
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
 from memservice.services.paging import Paging
@@ -38,7 +46,7 @@ class Dreamer(ScriptedReasoner):
 
     def __init__(self) -> None:
         super().__init__(Capability.COSTLY)
-        self.plan: Plan = lambda known: Consolidated()
+        self.plan: Plan = lambda candidates: Consolidated()
         self.dreams = 0
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
@@ -67,7 +75,7 @@ class DreamingMemory:
     def live(self) -> set[str]:
         return set(self.pipeline.texts("alice"))
 
-    def found(self, text: str) -> list[str]:
+    def search(self, text: str) -> list[str]:
         """What search finds, which shows that the indexes follow."""
         filters = {"observer": "alice", "observed": "alice"}
         rows = conclusions.query(self.rt, PRINCIPAL, WORKSPACE, text, 10, None, filters)
@@ -89,25 +97,27 @@ def memory(open_pipeline: OpenPipeline) -> DreamingMemory:
     return DreamingMemory(open_pipeline(reasoner=model, **FLUSH), model)
 
 
-def uid(known: Sequence[Known], text: str) -> str:
-    (found,) = [item.uid for item in known if item.content == text]
-    return found
+def uid(candidates: Sequence[Known], text: str) -> str:
+    (match,) = [item.uid for item in candidates if item.content == text]
+    return match
 
 
 def dropping(*texts: str) -> Plan:
-    return lambda known: Consolidated(
-        superseded=[Superseded(uid(known, text), None, "wrong") for text in texts]
+    return lambda candidates: Consolidated(
+        superseded=[Superseded(uid(candidates, text), None, "wrong") for text in texts]
     )
 
 
-def dropping_all(known: Sequence[Known]) -> Consolidated:
-    return Consolidated(superseded=[Superseded(item.uid, None, "hidden") for item in known])
+def dropping_all(candidates: Sequence[Known]) -> Consolidated:
+    return Consolidated(superseded=[Superseded(item.uid, None, "hidden") for item in candidates])
 
 
 def merging(number: int) -> Plan:
     """The oldest ones give way to the newest."""
-    return lambda known: Consolidated(
-        superseded=[Superseded(item.uid, known[-1].uid, "the same") for item in known[:number]]
+    return lambda candidates: Consolidated(
+        superseded=[
+            Superseded(item.uid, candidates[-1].uid, "the same") for item in candidates[:number]
+        ]
     )
 
 
@@ -168,8 +178,8 @@ class TestBounds:
         texts = [f"Food {n} is {'very ' * 2**n}good" for n in range(6)]
 
         def drawing(texts: Sequence[str]) -> Plan:
-            def plan(known: Sequence[Known]) -> Consolidated:
-                sources = (known[0].uid,)
+            def plan(candidates: Sequence[Known]) -> Consolidated:
+                sources = (candidates[0].uid,)
                 return Consolidated([Statement(text, (), "deductive", sources) for text in texts])
 
             return plan
@@ -187,7 +197,9 @@ class TestRules:
     def test_an_older_statement_does_not_replace_a_newer_one(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         task = memory.dream(
-            lambda known: Consolidated(superseded=[Superseded(known[1].uid, known[0].uid, "no")])
+            lambda candidates: Consolidated(
+                superseded=[Superseded(candidates[1].uid, candidates[0].uid, "no")]
+            )
         )
         assert memory.live() == {"I live in Rome.", "I live in Oslo."}
         assert task.outcome["kept_as_newer"] == 1
@@ -198,14 +210,14 @@ class TestRules:
         memory.tell("I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died.")
         old, car, died = "I own a tortoise named Balthazar.", "My car is blue.", "Balthazar died."
         task = memory.dream(
-            lambda known: Consolidated(
-                superseded=[Superseded(uid(known, old), uid(known, car), "no")]
+            lambda candidates: Consolidated(
+                superseded=[Superseded(uid(candidates, old), uid(candidates, car), "no")]
             )
         )
         assert (len(memory.live()), task.outcome["kept_as_unrelated"]) == (3, 1)
         memory.dream(
-            lambda known: Consolidated(
-                superseded=[Superseded(uid(known, old), uid(known, died), "newer")]
+            lambda candidates: Consolidated(
+                superseded=[Superseded(uid(candidates, old), uid(candidates, died), "newer")]
             )
         )
         assert memory.live() == {car, died}
@@ -228,20 +240,22 @@ class TestRules:
 
 
 class TestReview:
-    def held(self, memory: DreamingMemory) -> Task:
+    def held_dream(self, memory: DreamingMemory) -> Task:
         memory.tell(*(f"I like tea number {n}." for n in range(8)))
 
-        def plan(known: Sequence[Known]) -> Consolidated:
-            made = Statement("Alice likes tea.", (), "deductive", (known[0].uid, known[1].uid))
-            steps = [Superseded(item.uid, "#0", "one habit") for item in known[:6]]
+        def plan(candidates: Sequence[Known]) -> Consolidated:
+            statement = Statement(
+                "Alice likes tea.", (), "deductive", (candidates[0].uid, candidates[1].uid)
+            )
+            steps = [Superseded(item.uid, "#0", "one habit") for item in candidates[:6]]
             # said later than all of them
-            newest = replace_sources(made, known[-1].uid)
+            newest = replace_sources(statement, candidates[-1].uid)
             return Consolidated([newest], steps, ["ATTRIBUTE: Likes tea"])
 
         return memory.dream(plan)
 
     def test_a_proposal_is_shown_with_its_texts(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         dream = show(memory, task)
         assert (dream.state, dream.created, dream.superseded) == ("held", 1, 6)
         assert dream.reason == "it supersedes 6 of 8 conclusions; at most 5 are allowed"
@@ -254,7 +268,7 @@ class TestReview:
         ]
 
     def test_an_applied_proposal_is_stored_without_a_call(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         called = memory.model.dreams
         dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         memory.pipeline.work()
@@ -268,7 +282,7 @@ class TestReview:
         assert dream_changes.PROPOSAL not in memory.pipeline.tasks(kinds.DREAM)[-1].payload
 
     def test_a_discarded_proposal_leaves_no_text(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         dream_changes.discard(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         assert len(memory.live()) == 8
         assert show(memory, task).state == "discarded"
@@ -278,18 +292,18 @@ class TestReview:
                 command(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
 
     def test_a_newer_proposal_replaces_the_older_one(self, memory: DreamingMemory) -> None:
-        older, newer = self.held(memory), memory.dream(dropping_all)
+        older, newer = self.held_dream(memory), memory.dream(dropping_all)
         assert [show(memory, task).state for task in (older, newer)] == ["discarded", "held"]
 
     def test_doctor_and_the_failures_show_it(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         (check,) = [check for check in doctor.look(memory.rt) if check.name == "dreams"]
         assert (check.state, check.found.split()[0]) == (doctor.DEGRADED, "1")
         (job,) = jobs.failures(memory.rt, PRINCIPAL, WORKSPACE, Paging()).items
         assert (job.task.uid, job.task.state) == (task.uid, "held")
 
     def test_a_proposal_is_erased_with_its_source_session(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         deletion.delete_session(memory.rt, PRINCIPAL, WORKSPACE, "s")
         memory.pipeline.work()
         assert show(memory, task).state == "discarded"
@@ -297,7 +311,7 @@ class TestReview:
     def test_an_applied_proposal_is_stored_although_dreams_are_switched_off(
         self, memory: DreamingMemory
     ) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         workspaces.update(memory.rt, PRINCIPAL, WORKSPACE, None, {"dream": {"enabled": False}})
         dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         memory.pipeline.work()
@@ -308,9 +322,11 @@ class TestReview:
     def test_of_two_decisions_at_the_same_time_one_is_a_conflict(
         self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch, command: Callable[..., None]
     ) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         dream_changes.discard(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
-        monkeypatch.setattr(dream_changes, "_require_held", lambda *given: task)  # read before it
+        monkeypatch.setattr(
+            dream_changes, "_require_held", lambda *arguments: task
+        )  # read before it
         with pytest.raises(Conflict, match="not held"):
             command(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         memory.pipeline.work()
@@ -321,7 +337,7 @@ class TestReview:
     def test_a_proposal_is_erased_with_its_source_conclusion(
         self, memory: DreamingMemory, is_applied: bool
     ) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         if is_applied:
             dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
         (source, *_) = task.payload[dream_changes.PROPOSAL]["reads"]
@@ -335,7 +351,7 @@ class TestReview:
         self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The model is unavailable, and the budget is used up."""
-        task = self.held(memory)
+        task = self.held_dream(memory)
         memory.model.capabilities = frozenset({Capability.COSTLY, Capability.REMOTE})
         failure = ModelFailure("status 500", retryable=True, status=500, retry_after=600)
         assert model_breaker.open_(memory.rt, "reasoner scripted", failure, task) is not None
@@ -349,9 +365,11 @@ class TestReview:
     def test_a_skipped_proposal_leaves_no_text(
         self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
-        monkeypatch.setattr(handler, "_read", lambda *given, **more: "no conclusions are stored")
+        monkeypatch.setattr(
+            handler, "_read", lambda *arguments, **more: "no conclusions are stored"
+        )
         memory.pipeline.work()
         assert show_task(memory, task).outcome == {"skipped": "no conclusions are stored"}
         assert "Alice likes tea." not in str(show_task(memory, task))
@@ -360,7 +378,7 @@ class TestReview:
     def test_a_proposal_that_is_not_reviewed_is_erased_like_other_dreams(
         self, memory: DreamingMemory
     ) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         for days, tasks in ((2, 1), (31, 0)):
             memory.pipeline.clock.advance(days=days)
             sweep(memory, task, days * 24)
@@ -369,7 +387,7 @@ class TestReview:
     def test_its_card_goes_with_any_conclusion_that_the_model_could_read(
         self, memory: DreamingMemory
     ) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         other = show(memory, task).changes
         with memory.rt.storage.read() as tx:
             (last,) = tx.rows.page(Conclusion, equals(content="I like tea number 6."))
@@ -381,7 +399,7 @@ class TestReview:
         assert "Likes tea" not in str(show_task(memory, task))
 
     def test_its_card_stays_if_a_newer_conclusion_is_deleted(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         memory.tell("I like coffee.")
         with memory.rt.storage.read() as tx:
             (newer,) = tx.rows.page(Conclusion, equals(content="I like coffee."))
@@ -389,7 +407,7 @@ class TestReview:
         assert show(memory, task).card is not None
 
     def test_another_workspace_has_no_such_dream(self, memory: DreamingMemory) -> None:
-        task = self.held(memory)
+        task = self.held_dream(memory)
         for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
             with pytest.raises(NotFound):
                 command(memory.rt, PRINCIPAL, "other", task.uid)
@@ -414,18 +432,20 @@ class TestUndo:
         cards.put(memory.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Name: Alice"])
         before = (memory.live(), memory.pipeline.counted("alice"))
 
-        def plan(known: Sequence[Known]) -> Consolidated:
-            oslo = uid(known, "I live in Oslo.")
-            made = Statement("Alice moved to Oslo.", (), "deductive", (oslo, known[0].uid))
+        def plan(candidates: Sequence[Known]) -> Consolidated:
+            oslo = uid(candidates, "I live in Oslo.")
+            statement = Statement(
+                "Alice moved to Oslo.", (), "deductive", (oslo, candidates[0].uid)
+            )
             steps = [
-                Superseded(uid(known, "I live in Rome."), oslo, "moved"),
-                Superseded(uid(known, "I like tea."), None, "wrong"),
+                Superseded(uid(candidates, "I live in Rome."), oslo, "moved"),
+                Superseded(uid(candidates, "I like tea."), None, "wrong"),
             ]
-            return Consolidated([made], steps, ["Name: Alice", "ATTRIBUTE: Lives in Oslo"])
+            return Consolidated([statement], steps, ["Name: Alice", "ATTRIBUTE: Lives in Oslo"])
 
         task = memory.dream(plan)
         assert memory.live() == {"I live in Oslo.", "Alice moved to Oslo."}
-        assert "I like tea." not in memory.found("tea")
+        assert "I like tea." not in memory.search("tea")
         assert cards.get(memory.rt, PRINCIPAL, WORKSPACE, "alice") == [
             "Name: Alice",
             "ATTRIBUTE: Lives in Oslo",
@@ -440,8 +460,8 @@ class TestUndo:
         memory.pipeline.work()
         assert undone == dream_changes.Undone(2, 1, 0, card_restored=True)
         assert (memory.live(), memory.pipeline.counted("alice")) == before
-        assert "I like tea." in memory.found("tea")
-        assert "Alice moved to Oslo." not in memory.found("moved to Oslo")
+        assert "I like tea." in memory.search("tea")
+        assert "Alice moved to Oslo." not in memory.search("moved to Oslo")
         assert cards.get(memory.rt, PRINCIPAL, WORKSPACE, "alice") == ["Name: Alice"]
         assert show(memory, task).state == "undone"
         with pytest.raises(Conflict):
@@ -450,15 +470,17 @@ class TestUndo:
     def test_later_changes_are_not_undone(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
 
-        def plan(known: Sequence[Known]) -> Consolidated:
-            made = Statement("Alice moved to Oslo.", (), "deductive", (known[1].uid,))
-            return Consolidated([made], [Superseded(known[0].uid, known[1].uid, "moved")])
+        def plan(candidates: Sequence[Known]) -> Consolidated:
+            moved = Statement("Alice moved to Oslo.", (), "deductive", (candidates[1].uid,))
+            return Consolidated(
+                [moved], [Superseded(candidates[0].uid, candidates[1].uid, "moved")]
+            )
 
         first = memory.dream(plan)
         assert "Alice moved to Oslo." in memory.live()
         with memory.rt.storage.read() as tx:
-            (made,) = tx.rows.page(Conclusion, equals(content="Alice moved to Oslo."))
-        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, made.uid)
+            (moved,) = tx.rows.page(Conclusion, equals(content="Alice moved to Oslo."))
+        conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, moved.uid)
         undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, first.uid)
         assert (undone.restored, undone.removed, undone.kept) == (1, 0, 1)
 
@@ -467,9 +489,9 @@ class TestUndo:
     ) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
 
-        def plan(known: Sequence[Known]) -> Consolidated:
-            oslo = uid(known, "I live in Oslo.")
-            steps = [Superseded(uid(known, "I live in Rome."), oslo, "moved")]
+        def plan(candidates: Sequence[Known]) -> Consolidated:
+            oslo = uid(candidates, "I live in Oslo.")
+            steps = [Superseded(uid(candidates, "I live in Rome."), oslo, "moved")]
             return Consolidated([], steps, ["ATTRIBUTE: Likes tea"])
 
         task = memory.dream(plan)
@@ -485,10 +507,10 @@ class TestUndo:
     def test_finished_dreams_are_kept_longer_than_other_tasks(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         task = memory.dream(dropping("I live in Rome."))
-        for days, kept in ((2, 1), (31, 0)):
+        for days, expected in ((2, 1), (31, 0)):
             memory.pipeline.clock.advance(days=days)
             sweep(memory, task, days * 24)
-            assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == kept
+            assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == expected
             assert memory.pipeline.tasks(kinds.REPRESENTATION) == []
 
 
@@ -509,7 +531,7 @@ class TestTwins:
     def test_restore_answers_with_the_live_one(self, memory: DreamingMemory, session: str) -> None:
         _, old = self.again(memory, session)
         before = memory.pipeline.conclusions("alice")
-        restored = dream_changes.restore(memory.rt, PRINCIPAL, WORKSPACE, old)
+        restored = supersession.restore(memory.rt, PRINCIPAL, WORKSPACE, old)
         assert (restored.content, restored.state) == ("I like tea.", "live")
         assert restored.uid != old
         assert memory.pipeline.conclusions("alice") == before
@@ -531,7 +553,9 @@ class TestTwins:
         memory.pipeline.work()
         assert memory.pipeline.texts("alice") == ["I like tea."] * 2
         task = memory.dream(
-            lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "same")])
+            lambda candidates: Consolidated(
+                superseded=[Superseded(candidates[0].uid, candidates[1].uid, "same")]
+            )
         )
         assert memory.pipeline.texts("alice") == ["I like tea."]
         assert dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid).restored == 1
@@ -541,7 +565,7 @@ class TestTwins:
         self, memory: DreamingMemory
     ) -> None:
         _, old = self.again(memory, "another")
-        dream_changes.restore(memory.rt, PRINCIPAL, WORKSPACE, old)
+        supersession.restore(memory.rt, PRINCIPAL, WORKSPACE, old)
         deletion.delete_session(memory.rt, PRINCIPAL, WORKSPACE, "another")
         memory.pipeline.work()
         assert {
@@ -553,7 +577,9 @@ class TestOverHttp:
     def test_a_superseded_conclusion_can_be_deleted(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         memory.dream(
-            lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "old")])
+            lambda candidates: Consolidated(
+                superseded=[Superseded(candidates[0].uid, candidates[1].uid, "old")]
+            )
         )
         http = create_app(runtime=memory.rt).test_client()
         at = f"/v3/workspaces/{WORKSPACE}/conclusions"
@@ -567,12 +593,14 @@ class TestOverHttp:
         assert http.delete(f"{at}/{old}").status_code == 404
         assert [row["content"] for row in rows()] == ["I live in Oslo."]
         assert memory.pipeline.counted("alice") == 1
-        assert "I live in Oslo." in memory.found("Oslo")
+        assert "I live in Oslo." in memory.search("Oslo")
 
     def test_list_show_undo_and_restore(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         task = memory.dream(
-            lambda known: Consolidated(superseded=[Superseded(known[0].uid, known[1].uid, "old")])
+            lambda candidates: Consolidated(
+                superseded=[Superseded(candidates[0].uid, candidates[1].uid, "old")]
+            )
         )
         http = create_app(runtime=memory.rt).test_client()
         at = f"/v3/workspaces/{WORKSPACE}"

@@ -81,8 +81,8 @@ class DreamingMemory:
 
     def collection(self) -> Collection:
         with self.pipeline.rt.storage.read() as tx:
-            (found,) = tx.rows.page(Collection, equals(observer="alice", observed="alice"))
-        return found
+            (row,) = tx.rows.page(Collection, equals(observer="alice", observed="alice"))
+        return row
 
 
 OpenPipeline = Callable[..., DreamingMemory]
@@ -96,14 +96,14 @@ def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipel
 
     def open_night(*plugins: object, **settings: str) -> DreamingMemory:
         uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "n.db")
-        given = {
+        environ = {
             "DB_CONNECTION_URI": uri,
             "REASONER": "llm",
             "LLM_RETRY_PAUSE_SECONDS": "0.001",
             **SCRIPTED,
             **settings,
         }
-        loaded = load_settings(environ=given, cwd=tmp_path)
+        loaded = load_settings(environ=environ, cwd=tmp_path)
         model, scripted, clock = ScriptedModel(), ScriptedReasoner(), Clock()
         runtime = open_runtime(
             loaded, plugins=load_plugins(loaded, extra=[model, scripted, *plugins]), clock=clock
@@ -241,11 +241,11 @@ class TestGoldScenario:
         assert all(after[content].message_keys == keys for content, keys in messages.items())
         assert memory.rows(observer="bob") == others
 
-        made = {row.level: row for content, row in after.items() if content not in before}
+        by_level = {row.level: row for content, row in after.items() if content not in before}
         contradiction, deduced, pattern = (
-            made["contradiction"],
-            made["deductive"],
-            made["inductive"],
+            by_level["contradiction"],
+            by_level["deductive"],
+            by_level["inductive"],
         )
         assert contradiction.source_ids == [
             before["Alice has no brothers."].uid,
@@ -272,7 +272,7 @@ class TestGoldScenario:
             "low",
         )
         assert pattern.said_at == before["Alice moved to Berlin."].said_at
-        for row in made.values():
+        for row in by_level.values():
             assert (row.reasoner, row.model, row.session, row.times_derived, row.state) == (
                 "llm",
                 "scripted-1",
@@ -295,15 +295,15 @@ class TestGoldScenario:
     ) -> None:
         self.run(memory)
         rt = memory.pipeline.rt
-        found = conclusions.query(
+        hits = conclusions.query(
             rt,
             PRINCIPAL,
             WORKSPACE,
             "Where does Alice live?",
             filters={"observer": "alice", "observed": "alice"},
         )
-        assert "Alice lives in Rome." not in [row.content for row in found]
-        assert "Alice lives in Germany." in [row.content for row in found]
+        assert "Alice lives in Rome." not in [row.content for row in hits]
+        assert "Alice lives in Germany." in [row.content for row in hits]
         assert "Alice lives in Rome." in memory.rows(observer="alice", state="superseded")
 
     def test_a_repeated_dream_adds_nothing(self, memory: DreamingMemory) -> None:
@@ -425,16 +425,16 @@ class TestTakingBack:
     def test_a_conclusion_deleted_meanwhile_is_not_changed(self, memory: DreamingMemory) -> None:
         """Compare-and-set: the model decided about a row that is no longer what it was."""
         memory.tell("One.", "Two.", "Three.")
-        gone, kept = memory.uid("One."), memory.uid("Two.")
+        deleted, remaining = memory.uid("One."), memory.uid("Two.")
 
         def meddle(request: CompletionRequest) -> Any:
-            conclusions.delete(memory.pipeline.rt, PRINCIPAL, WORKSPACE, gone)
+            conclusions.delete(memory.pipeline.rt, PRINCIPAL, WORKSPACE, deleted)
             memory.model.say = lambda request: DONE
             return calling(
-                supersede(gone, kept, "same"),
+                supersede(deleted, remaining, "same"),
                 (
                     "create_conclusions",
-                    {"conclusions": [item("Rests on the deleted.", "deductive", gone)]},
+                    {"conclusions": [item("Rests on the deleted.", "deductive", deleted)]},
                 ),
             )
 
@@ -477,14 +477,14 @@ class TestLookingUp:
             DONE,
             DONE,
         )
-        told = [
+        tool_answers = [
             turn.content
             for request in memory.model.requests
             for turn in request.turns
             if turn.role == "tool"
         ]
-        assert told
-        assert all("banks" not in text for text in told)
+        assert tool_answers
+        assert all("banks" not in text for text in tool_answers)
 
 
 class TestFailure:
@@ -531,26 +531,26 @@ class TestFailure:
         memory.tell("Alice keeps bees.")
         rt = memory.pipeline.rt
         prolonged = threading.Event()
-        seen: list[Any] = []
+        expirations: list[Any] = []
 
         def slowly(request: CompletionRequest) -> str:
             with rt.storage.read() as tx:
                 (lease,) = tx.rows.page(Lease, equals())
-            if not seen:
+            if not expirations:
                 for _ in range(200):
                     memory.pipeline.clock.advance(seconds=0.02)
                     prolonged.wait(0.02)
                     with rt.storage.read() as tx:
                         (now,) = tx.rows.page(Lease, equals())
                     if now.expires_at > lease.expires_at:
-                        seen.append(now)
+                        expirations.append(now)
                         break
                 assert Worker(rt).run_until_idle(1) == []
             return DONE
 
         memory.model.say = slowly
         task = memory.dream()
-        assert seen
+        assert expirations
         assert task.state == "done"
 
 

@@ -22,12 +22,12 @@ class TestRequest:
         conclusions.delete(memory.pipeline.rt, PRINCIPAL, WORKSPACE, two.uid)
         memory.dream()
         (request,) = memory.reasoner.dream_requests
-        assert [(known.uid, known.content) for known in request.known] == [
+        assert [(conclusion.uid, conclusion.content) for conclusion in request.known] == [
             (one.uid, "One."),
             (three.uid, "Three."),
         ]
         assert (request.observer, request.observed, request.card) == ("alice", "alice", [])
-        assert {known.session for known in request.known} == {"s"}
+        assert {conclusion.session for conclusion in request.known} == {"s"}
 
     def test_has_the_instructions_of_dream_and_card(self, memory: DreamingMemory) -> None:
         memory.tell("One.")
@@ -95,9 +95,9 @@ class TestRequest:
 
         memory.pipeline.join("s", bob=MemberConfig(observe_others=True))
         memory.tell("Alice paints.")
-        (held,) = memory.pipeline.conclusions("bob", "alice")
+        (conclusion,) = memory.pipeline.conclusions("bob", "alice")
         memory.dream(
-            Consolidated([Statement("Alice is an artist.", (), "deductive", (held.uid,))]),
+            Consolidated([Statement("Alice is an artist.", (), "deductive", (conclusion.uid,))]),
             observer="bob",
             observed="alice",
         )
@@ -134,14 +134,14 @@ class TestSessionsThatGo:
         assert (memory.pipeline.texts("alice"), memory.collection().explicit_count) == (["One."], 1)
         row = memory.rows()["One."]
         assert (row.superseded_by, row.internal) == (None, {})
-        found = conclusions.query(
+        hits = conclusions.query(
             memory.pipeline.rt,
             PRINCIPAL,
             WORKSPACE,
             "One",
             filters={"observer": "alice", "observed": "alice"},
         )
-        assert [item.content for item in found] == ["One."]
+        assert [item.content for item in hits] == ["One."]
 
     def test_a_superseded_conclusion_gets_the_next_successor(self, memory: DreamingMemory) -> None:
         for content, session in (("One.", "s"), ("Two.", "t"), ("Three.", "u")):
@@ -185,7 +185,7 @@ class TestSessionsThatGo:
 def test_a_dream_does_not_read_messages_after_its_peer_left(memory: DreamingMemory) -> None:
     """What it would conclude of that becomes its peer's memory, which the peer's key may read."""
     memory.tell("I keep bees.")
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
 
     def look(request: ConsolidateRequest) -> Consolidated:
         assert request.tools is not None
@@ -194,11 +194,11 @@ def test_a_dream_does_not_read_messages_after_its_peer_left(memory: DreamingMemo
             ("messages", request.tools.messages("bees", 9)),
             ("between", request.tools.between(None, None, 9)),
         ):
-            found[name] = sorted(item.content for passage in passages for item in passage)
+            results[name] = sorted(item.content for passage in passages for item in passage)
         return Consolidated()
 
     sessions.remove_peers(memory.pipeline.rt, PRINCIPAL, WORKSPACE, "s", ["alice"])
     memory.pipeline.say("s", ("bob", "Her bees are to be a surprise."))
     memory.reasoner.dream = look
     memory.dream()
-    assert found == {name: ["I keep bees."] for name in ("containing", "messages", "between")}
+    assert results == {name: ["I keep bees."] for name in ("containing", "messages", "between")}

@@ -197,11 +197,11 @@ class TestByThemselves:
         pipeline.clock.advance(hours=2)
         pipeline.work()
         with pipeline.rt.storage.read() as tx:
-            found = {
+            last_dreams = {
                 (row.observer, row.observed): row.last_dream_at for row in tx.rows.page(Collection)
             }
-        assert found[("alice", "alice")] is not None
-        assert found[("bob", "alice")] is None
+        assert last_dreams[("alice", "alice")] is not None
+        assert last_dreams[("bob", "alice")] is None
 
 
 class TestOnRequest:

@@ -44,8 +44,8 @@ def test_a_user_that_repeats_a_fact_reinforces_it(pipeline: Pipeline) -> None:
     pipeline.work()
     pipeline.say("s", ("user", FACT))
     pipeline.work()
-    (found,) = [c for c in pipeline.conclusions("user") if c.content == FACT]
-    assert found.times_derived == 2
+    (conclusion,) = [c for c in pipeline.conclusions("user") if c.content == FACT]
+    assert conclusion.times_derived == 2
     assert pipeline.outcome("echo") == 0
 
 

@@ -39,8 +39,8 @@ def only_task(pipeline: Pipeline) -> r.Task:
 
 
 def test_a_session_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> None:
-    kept, doomed = fill(pipeline, WORKSPACE, "kept"), fill(pipeline, WORKSPACE, "s")
-    before, texts = rows(pipeline, session_key=kept), indexed(pipeline, 1)
+    other, doomed = fill(pipeline, WORKSPACE, "kept"), fill(pipeline, WORKSPACE, "s")
+    before, texts = rows(pipeline, session_key=other), indexed(pipeline, 1)
     assert before.keys() == {BY_RECORD[record].name for record in erase.OF_SESSION}
     assert rows(pipeline, session_key=doomed) == before
     pairs = (("alice", "alice"), ("scope.team", "bob"), ("alice", "bob"))
@@ -48,17 +48,17 @@ def test_a_session_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> 
     deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
     pipeline.work()
     assert rows(pipeline, session_key=doomed) == {}
-    assert rows(pipeline, session_key=kept) == before
+    assert rows(pipeline, session_key=other) == before
     with pipeline.rt.storage.read() as tx:
         assert tx.sessions.by_key(doomed) is None
     assert [pipeline.counted(*pair) for pair in pairs] == [25, 25, 1]
-    gone = before["messages"] + before["conclusions"]
-    assert indexed(pipeline, 1)[0] == texts[0] - gone
+    total_erased = before["messages"] + before["conclusions"]
+    assert indexed(pipeline, 1)[0] == texts[0] - total_erased
     with pipeline.rt.storage.read() as tx:
         notes = tx.rows.page(r.Metamessage)
         leases = tx.rows.page(r.Lease)
     assert len(notes) == 4 + 1, "a note of the user stays"
-    assert [lease.unit.rpartition(":")[2] for lease in leases] == [str(kept)]
+    assert [lease.unit.rpartition(":")[2] for lease in leases] == [str(other)]
     task = only_task(pipeline)
     assert task.state == "done"
     assert task.outcome["messages"] == before["messages"]
@@ -101,8 +101,8 @@ def test_a_workspace_is_erased_completely_and_nothing_else(pipeline: Pipeline) -
     fill(pipeline, "kept", "s")
     for session in ("a", "b", "c"):
         fill(pipeline, WORKSPACE, session)
-    (kept, doomed) = (1, 2)
-    before, texts = rows(pipeline, workspace_key=kept), indexed(pipeline, kept)
+    (other, doomed) = (1, 2)
+    before, texts = rows(pipeline, workspace_key=other), indexed(pipeline, other)
     every = {
         spec.name
         for spec in TABLES
@@ -116,17 +116,17 @@ def test_a_workspace_is_erased_completely_and_nothing_else(pipeline: Pipeline) -
     deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE)
     pipeline.work()
     assert rows(pipeline, workspace_key=doomed).keys() == {"usage", "erasures"}
-    assert rows(pipeline, workspace_key=kept) == before
+    assert rows(pipeline, workspace_key=other) == before
     assert indexed(pipeline, doomed) == (0, 0)
-    assert indexed(pipeline, kept) == texts
+    assert indexed(pipeline, other) == texts
     with pipeline.rt.storage.read() as tx:
         assert tx.workspaces.by_key(doomed) is None
-        assert tx.workspaces.by_key(kept) is not None
+        assert tx.workspaces.by_key(other) is not None
     assert {task.state for task in pipeline.tasks(kinds.ERASE)} == {"done"}
 
 
 def test_erasure_covers_every_table_of_a_workspace() -> None:
-    for name, known, others in (
+    for name, covered, others in (
         ("workspace_key", erase.OF_WORKSPACE, KEPT),
         ("session_key", erase.OF_SESSION, set()),
     ):
@@ -135,7 +135,7 @@ def test_erasure_covers_every_table_of_a_workspace() -> None:
             for spec in TABLES
             if any(field.name == name for field in fields(spec.record))
         }
-        assert having - others == set(known)
+        assert having - others == set(covered)
 
 
 @contextmanager
@@ -146,14 +146,14 @@ def counting(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
     original = erase._erase
     take = erase._step
 
-    def counted(rt: Any, tx: Any, doomed: Any, record: Any, found: Any) -> None:
-        current.number += len(found)
-        original(rt, tx, doomed, record, found)
+    def counted(rt: Any, tx: Any, doomed: Any, record: Any, erased_rows: Any) -> None:
+        current.number += len(erased_rows)
+        original(rt, tx, doomed, record, erased_rows)
 
-    def step(*given: Any) -> Any:
+    def step(*arguments: Any) -> Any:
         current.number = 0
         try:
-            return take(*given)
+            return take(*arguments)
         finally:
             steps.append(current.number)
 
@@ -281,15 +281,15 @@ def test_rows_stored_during_the_last_step_are_erased(
 ) -> None:
     (message, *_) = pipeline.say("s", ("alice", "I like tea."))
     pipeline.work()
-    (known,) = pipeline.conclusions("alice")
+    (conclusion,) = pipeline.conclusions("alice")
     deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
     original = erase._erase
     late: list[r.Conclusion] = []
 
-    def arriving(rt: Any, tx: Transaction, doomed: Any, record: type[Any], found: Any) -> None:
-        original(rt, tx, doomed, record, found)
+    def arriving(rt: Any, tx: Transaction, doomed: Any, record: type[Any], remains: Any) -> None:
+        original(rt, tx, doomed, record, remains)
         if record is r.Member and not late:
-            late.extend(tx.conclusions.put([replace(known, key=0, uid=new_uid())]))
+            late.extend(tx.conclusions.put([replace(conclusion, key=0, uid=new_uid())]))
 
     monkeypatch.setattr(erase, "_erase", arriving)
     pipeline.work()

@@ -146,8 +146,10 @@ def delivery(pipeline: Pipeline, tx: Transaction, message: r.Message) -> None:
 def webhook_task(pipeline: Pipeline, tx: Transaction, message: r.Message) -> None:
     payload = {"endpoint": 1, "body": '{"data": {"observed": "alice"}}'}
     task = outbox.index(pipeline.rt, message.workspace_key, [])
-    held = replace(task, kind=kinds.WEBHOOK, payload=payload, not_before=r.NEVER, unit="webhook:x")
-    tx.tasks.add([held])
+    waiting = replace(
+        task, kind=kinds.WEBHOOK, payload=payload, not_before=r.NEVER, unit="webhook:x"
+    )
+    tx.tasks.add([waiting])
 
 
 def erase_message(pipeline: Pipeline, message: r.Message) -> None:
@@ -196,19 +198,19 @@ def test_a_remainder_is_found_and_the_retry_removes_it(
     cleaning: str,
     reason: str,
 ) -> None:
-    said = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
     pipeline.say("kept", ("bob", "I like tea."))
     pipeline.work()
-    pipeline.rt.storage.write(lambda tx: plant(pipeline, tx, said[1]))
-    erase(pipeline, said[1])
+    pipeline.rt.storage.write(lambda tx: plant(pipeline, tx, message_rows[1]))
+    erase(pipeline, message_rows[1])
     with monkeypatch.context() as patched:
         patched.setattr(remains, cleaning, lambda *_: None)
         for _ in range(20):
             pipeline.work()
             pipeline.clock.advance(hours=6)
-    found = receipt(pipeline)
-    assert (found.state, found.finished_at) == (r.FAILED, None)
-    assert found.reason == f"still left of erased rows: {reason}"
+    erasure = receipt(pipeline)
+    assert (erasure.state, erasure.finished_at) == (r.FAILED, None)
+    assert erasure.reason == f"still left of erased rows: {reason}"
     failed = task_of(pipeline)
     pipeline.rt.storage.write(
         lambda tx: tx.rows.change(
@@ -216,8 +218,8 @@ def test_a_remainder_is_found_and_the_retry_removes_it(
         )
     )
     pipeline.work()
-    found = receipt(pipeline)
-    assert (found.state, found.reason) == (r.FINISHED, None)
+    erasure = receipt(pipeline)
+    assert (erasure.state, erasure.reason) == (r.FINISHED, None)
 
 
 @pytest.mark.parametrize("erase", [erase_message, erase_session])
@@ -228,16 +230,16 @@ def test_a_line_of_a_card_and_a_representation_are_found(
 ) -> None:
     """A line of a card without a prefix, and a note of generation 1 in other words."""
     pipeline = open_pipeline(DREAM_ENABLED="false")  # a dream would write the card again
-    said = pipeline.say("s", ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I own a quokka."))
     pipeline.say("kept", ("alice", "I like tea."))
     pipeline.work()
 
     def plant(tx: Transaction) -> None:
         lines = ["I own a quokka.", "HOBBY: I like tea.", "keeps a marsupial"]
-        alice = said[0].author_key
+        alice = message_rows[0].author_key
         tx.cards.save(
             r.Card(
-                workspace_key=said[0].workspace_key,
+                workspace_key=message_rows[0].workspace_key,
                 observer_key=alice,
                 target="alice",
                 lines=lines,
@@ -246,7 +248,7 @@ def test_a_line_of_a_card_and_a_representation_are_found(
         )
         note = r.Metamessage(
             uid=new_uid(),
-            workspace_key=said[0].workspace_key,
+            workspace_key=message_rows[0].workspace_key,
             owner_key=alice,
             label=metamessages.REPRESENTATION_LABEL,
             content="They keep a marsupial.",
@@ -260,7 +262,7 @@ def test_a_line_of_a_card_and_a_representation_are_found(
         patched.setattr(cards, "remove_lines", lambda *_: None)
         patched.setattr(cards, "remove_unquoted", lambda *_: None)
         patched.setattr(notes, "remove_representations", lambda *_: None)
-        erase(pipeline, said[0])
+        erase(pipeline, message_rows[0])
         pipeline.work()
     left = "still left of erased rows: lines of cards, representations in metamessages"
     assert left in (task_of(pipeline).last_error or "")
@@ -290,7 +292,7 @@ def test_vectors_that_stay_in_an_outside_index_are_found(
 ) -> None:
     index = ExternalIndex()
     pipeline = opened(open_pipeline, index)
-    said = pipeline.say("s", ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I own a quokka."))
     pipeline.work()
     with monkeypatch.context() as patched:
         patched.setattr(index, "delete", lambda *_: None)
@@ -299,7 +301,7 @@ def test_vectors_that_stay_in_an_outside_index_are_found(
             deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
         else:
             {"message": erase_message, "peer": erase_peer, "session": erase_session}[kind](
-                pipeline, said[0]
+                pipeline, message_rows[0]
             )
         pipeline.work()
         assert receipt(pipeline).state in (r.ACCEPTED, r.ERASING)
@@ -316,7 +318,7 @@ def test_traces_of_the_workspace_are_removed_from_the_file(
 ) -> None:
     path = tmp_path / "traces.jsonl"
     pipeline = open_pipeline(REASONING_TRACES_FILE=str(path))
-    said = pipeline.say("s", ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I own a quokka."))
     pipeline.work()
 
     def line(workspace: str, text: str, minutes: int) -> str:
@@ -332,7 +334,7 @@ def test_traces_of_the_workspace_are_removed_from_the_file(
         deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
     else:
         {"message": erase_message, "peer": erase_peer, "session": erase_session}[kind](
-            pipeline, said[0]
+            pipeline, message_rows[0]
         )
     with path.open("a") as file:
         file.write("\n" + line(WORKSPACE, "began later", 2))

@@ -68,10 +68,10 @@ def test_enough_tokens_are_processed_at_once(open_pipeline: OpenPipeline) -> Non
     while not pipeline.ready():
         assert sum(task.state == "pending" for task in pipeline.tasks()) < 5
         pipeline.say("s", ("alice", LONG))
-    said = len(pipeline.tasks())
-    assert said * first.tokens >= 512 > (said - 1) * first.tokens
+    task_count = len(pipeline.tasks())
+    assert task_count * first.tokens >= 512 > (task_count - 1) * first.tokens
     pipeline.work()
-    assert sum(len(batch) for batch in pipeline.reasoner.new_messages()) == said
+    assert sum(len(batch) for batch in pipeline.reasoner.new_messages()) == task_count
 
 
 def test_exactly_the_configured_number_of_tokens_is_enough(open_pipeline: OpenPipeline) -> None:

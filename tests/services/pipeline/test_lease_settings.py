@@ -70,13 +70,13 @@ def test_stale_work_unit_cleanup_interval_seconds(
 
     monkeypatch.setattr(retention, "free_abandoned", free)
     tends = Housekeeping(pipeline.rt)
-    found = []
+    calls = []
     for seconds in (0, 1, 58, 2):
         now[0] += seconds
         before = len(freed)
         tends.run_due()
-        found.append(len(freed) - before)
-    assert found == looks
+        calls.append(len(freed) - before)
+    assert calls == looks
 
 
 def test_the_bare_name_of_the_cleanup_interval_is_accepted(open_pipeline: OpenPipeline) -> None:

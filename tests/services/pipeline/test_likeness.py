@@ -40,12 +40,12 @@ def pipeline(open_pipeline: OpenPipeline, request: pytest.FixtureRequest) -> Pip
     )
 
 
-def held(pipeline: Pipeline, observer: str = "alice") -> list[tuple[str, int]]:
+def stated(pipeline: Pipeline, observer: str = "alice") -> list[tuple[str, int]]:
     return [(row.content, row.times_derived) for row in pipeline.conclusions(observer, "alice")]
 
 
-def tell(pipeline: Pipeline, *said: str, session: str = "s") -> None:
-    for content in said:
+def tell(pipeline: Pipeline, *contents: str, session: str = "s") -> None:
+    for content in contents:
         pipeline.say(session, ("alice", content))
         pipeline.work()
 
@@ -54,7 +54,7 @@ def test_a_less_detailed_statement_is_counted_and_not_stored(pipeline: Pipeline)
     tell(
         pipeline, "I am fond of green plums from Zwetschgau.", "I am fond of plums from Zwetschgau."
     )
-    assert held(pipeline) == [("I am fond of green plums from Zwetschgau.", 2)]
+    assert stated(pipeline) == [("I am fond of green plums from Zwetschgau.", 2)]
     assert (
         pipeline.outcome("said_already"),
         pipeline.outcome("stored"),
@@ -70,7 +70,7 @@ def test_a_more_detailed_statement_supersedes_the_stored_one(pipeline: Pipeline)
     tell(
         pipeline, "I am fond of plums from Zwetschgau.", "I am fond of green plums from Zwetschgau."
     )
-    assert held(pipeline) == [("I am fond of green plums from Zwetschgau.", 2)]
+    assert stated(pipeline) == [("I am fond of green plums from Zwetschgau.", 2)]
     assert (
         pipeline.outcome("replaced"),
         pipeline.outcome("stored"),
@@ -91,7 +91,7 @@ def test_counts_continue_over_several_replacements(pipeline: Pipeline) -> None:
         "I am so fond of green plums.",
         "I am fond of plums.",
     )
-    assert [times for _, times in held(pipeline)] == [4]
+    assert [times for _, times in stated(pipeline)] == [4]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_statements_that_differ_in_a_fact_are_not_merged(
     pipeline: Pipeline, one: str, other: str
 ) -> None:
     tell(pipeline, one, other)
-    assert held(pipeline) == [(one, 1), (other, 1)]
+    assert stated(pipeline) == [(one, 1), (other, 1)]
 
 
 class Angles(LengthEmbedder):
@@ -127,27 +127,27 @@ def test_a_score_of_exactly_the_minimum_is_a_duplicate(
     embedder.duplicate_distance = distance
     pipeline = open_pipeline(embedder, EMBEDDER="lengths")
     tell(pipeline, "I like green plums.", "I like plums.", "I like green.")
-    assert len(held(pipeline)) == (1 if merged else 2)
+    assert len(stated(pipeline)) == (1 if merged else 2)
 
 
 def test_statements_of_different_sessions_are_not_merged(pipeline: Pipeline) -> None:
     tell(pipeline, "I am fond of green plums.")
     tell(pipeline, "I am fond of plums.", session="t")
-    assert len(held(pipeline)) == 2
+    assert len(stated(pipeline)) == 2
 
 
 def test_each_observer_is_deduplicated_by_itself(pipeline: Pipeline) -> None:
     tell(pipeline, "I am fond of green plums.")
     pipeline.join("s", bob=MemberConfig(observe_others=True))
     tell(pipeline, "I am fond of plums.")
-    assert held(pipeline) == [("I am fond of green plums.", 2)]
-    assert held(pipeline, "bob") == [("I am fond of plums.", 1)]
+    assert stated(pipeline) == [("I am fond of green plums.", 2)]
+    assert stated(pipeline, "bob") == [("I am fond of plums.", 1)]
 
 
 def test_deduplication_can_be_switched_off(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(semantic(), EMBEDDER="lengths", DERIVER_DEDUPLICATE="false")
     tell(pipeline, "I am fond of green plums.", "I am fond of plums.")
-    assert len(held(pipeline)) == 2
+    assert len(stated(pipeline)) == 2
 
 
 def test_a_non_semantic_embedder_merges_nothing(open_pipeline: OpenPipeline) -> None:
@@ -155,7 +155,7 @@ def test_a_non_semantic_embedder_merges_nothing(open_pipeline: OpenPipeline) -> 
     embedder.duplicate_distance = 0.05
     pipeline = open_pipeline(embedder, EMBEDDER="lengths")
     tell(pipeline, "I am fond of green plums.", "I am fond of plums.")
-    assert len(held(pipeline)) == 2
+    assert len(stated(pipeline)) == 2
 
 
 def test_an_unreachable_embedder_loses_nothing(open_pipeline: OpenPipeline) -> None:
@@ -166,7 +166,7 @@ def test_an_unreachable_embedder_loses_nothing(open_pipeline: OpenPipeline) -> N
     pipeline.say("s", ("alice", "I am fond of plums."))
     (unit,) = [unit for unit in pipeline.ready() if unit.startswith(kinds.REPRESENTATION)]
     pipeline.run(unit)
-    assert len(held(pipeline)) == 2
+    assert len(stated(pipeline)) == 2
     pipeline.work()
     assert pipeline.tasks(kinds.EMBED, state="pending") == []
 

@@ -86,17 +86,17 @@ def test_a_hook_may_refuse_a_conclusion_for_one_observer(open_pipeline: OpenPipe
 def test_a_hook_gets_the_new_row_and_may_use_the_store(open_pipeline: OpenPipeline) -> None:
     listener = Listener()
     pipeline = open_pipeline(listener)
-    seen: list[Conclusion] = []
+    new_rows: list[Conclusion] = []
 
     def look(conclusion: Conclusion) -> None:
         # Inside a transaction this would be a write inside a write.
         pipeline.rt.storage.write(lambda tx: tx.facts.set("listener", conclusion.content))
-        seen.append(conclusion)
+        new_rows.append(conclusion)
 
     listener.on_conclusion = look
     (message,) = pipeline.say("s", ("alice", "I like tea."))
     pipeline.work()
-    (conclusion,) = seen
+    (conclusion,) = new_rows
     assert (conclusion.content, conclusion.observer, conclusion.observed, conclusion.session) == (
         "I like tea.",
         "alice",

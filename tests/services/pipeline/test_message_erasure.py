@@ -35,25 +35,25 @@ def delete(pipeline: Pipeline, message: r.Message) -> Receipt:
 
 def stored(pipeline: Pipeline, session: str = "s") -> list[r.Message]:
     with pipeline.rt.storage.read() as tx:
-        (found,) = tx.rows.page(r.Session, equals(slug=session))
-        rows = tx.messages.page(found.key, limit=10_000)
+        (session_row,) = tx.rows.page(r.Session, equals(slug=session))
+        rows = tx.messages.page(session_row.key, limit=10_000)
     return rows
 
 
 def the_session(pipeline: Pipeline, session: str = "s") -> r.Session:
     with pipeline.rt.storage.read() as tx:
-        (found,) = tx.rows.page(r.Session, equals(slug=session))
-    return found
+        (row,) = tx.rows.page(r.Session, equals(slug=session))
+    return row
 
 
 def assert_dense(pipeline: Pipeline, session: str = "s") -> None:
-    rows, found = stored(pipeline, session), the_session(pipeline, session)
+    rows, session_row = stored(pipeline, session), the_session(pipeline, session)
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     total = 0
     for row in rows:
         total += row.tokens
         assert row.tokens_through == total
-    assert (found.message_count, found.token_total) == (len(rows), total)
+    assert (session_row.message_count, session_row.token_total) == (len(rows), total)
 
 
 def everything(pipeline: Pipeline) -> str:
@@ -64,9 +64,9 @@ def everything(pipeline: Pipeline) -> str:
 
 def receipt(pipeline: Pipeline, erasure: Receipt) -> r.Erasure:
     with pipeline.rt.storage.read() as tx:
-        found = tx.erasures.by_uid(erasure.uid)
-    assert found is not None
-    return found
+        erasure_row = tx.erasures.by_uid(erasure.uid)
+    assert erasure_row is not None
+    return erasure_row
 
 
 def test_a_message_is_gone_at_once_with_what_rests_on_it_alone(pipeline: Pipeline) -> None:
@@ -96,12 +96,15 @@ def test_a_message_is_gone_at_once_with_what_rests_on_it_alone(pipeline: Pipelin
 def test_a_conclusion_with_another_source_loses_one(pipeline: Pipeline) -> None:
     first, second = pipeline.say("s", ("alice", "I like tea."), ("alice", "I like tea."))
     pipeline.work()
-    (held,) = pipeline.conclusions("alice")
-    assert held.message_keys == [first.key, second.key]
+    (conclusion,) = pipeline.conclusions("alice")
+    assert conclusion.message_keys == [first.key, second.key]
     delete(pipeline, first)
     (left,) = pipeline.conclusions("alice")
     assert left == replace(
-        held, message_keys=[second.key], metadata=left.metadata, times_derived=left.times_derived
+        conclusion,
+        message_keys=[second.key],
+        metadata=left.metadata,
+        times_derived=left.times_derived,
     )
     assert left.metadata == {"message_id": second.uid}
     delete(pipeline, second)
@@ -112,17 +115,17 @@ def test_a_repetition_keeps_a_conclusion(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "MAX_SOURCES", 2)
-    said = []
+    rows = []
     for _ in range(3):
-        said += pipeline.say("s", ("alice", "I like tea."))
+        rows += pipeline.say("s", ("alice", "I like tea."))
         pipeline.work()
-    (held,) = pipeline.conclusions("alice")
-    assert (held.times_derived, held.message_keys) == (3, [said[1].key, said[2].key])
-    assert held.said_at == said[0].created_at
-    delete(pipeline, said[1])
+    (conclusion,) = pipeline.conclusions("alice")
+    assert (conclusion.times_derived, conclusion.message_keys) == (3, [rows[1].key, rows[2].key])
+    assert conclusion.said_at == rows[0].created_at
+    delete(pipeline, rows[1])
     (left,) = pipeline.conclusions("alice")
-    assert (left.uid, left.message_keys) == (held.uid, [said[2].key])
-    delete(pipeline, said[2])
+    assert (left.uid, left.message_keys) == (conclusion.uid, [rows[2].key])
+    delete(pipeline, rows[2])
     assert pipeline.conclusions("alice") == []
 
 
@@ -179,27 +182,27 @@ def test_a_superseded_conclusion_is_live_again(pipeline: Pipeline) -> None:
 
 def test_a_summary_is_made_again_without_the_message(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(SUMMARY_MESSAGES_PER_SHORT_SUMMARY="10")
-    said = pipeline.say("s", *((("alice", f"I like thing {n}.")) for n in range(12)))
+    rows = pipeline.say("s", *((("alice", f"I like thing {n}.")) for n in range(12)))
     pipeline.work()
-    assert pipeline.summaries("s")["short"].message_key == said[9].key
-    delete(pipeline, said[10])
+    assert pipeline.summaries("s")["short"].message_key == rows[9].key
+    delete(pipeline, rows[10])
     assert pipeline.summaries("s").keys() == {"short"}, "it covers earlier messages"
-    delete(pipeline, said[9])
+    delete(pipeline, rows[9])
     assert pipeline.summaries("s") == {}
     pipeline.work()
-    assert pipeline.summaries("s")["short"].message_key == said[8].key
-    delete(pipeline, said[0])
+    assert pipeline.summaries("s")["short"].message_key == rows[8].key
+    delete(pipeline, rows[0])
 
     def erase_meanwhile(request: object) -> None:
         pipeline.reasoner.act_on_summary = None
-        delete(pipeline, said[3])
+        delete(pipeline, rows[3])
 
     pipeline.reasoner.act_on_summary = erase_meanwhile
     pipeline.work()
     written = pipeline.summaries("s")["short"]
-    assert written.message_key == said[8].key
+    assert written.message_key == rows[8].key
     read = {message.uid for message in pipeline.reasoner.summaries[-1].messages}
-    assert read == {message.uid for n, message in enumerate(said) if n in (1, 2, 4, 5, 6, 7, 8)}
+    assert read == {message.uid for n, message in enumerate(rows) if n in (1, 2, 4, 5, 6, 7, 8)}
 
 
 @pytest.mark.parametrize("limit", [2, 1_000])
@@ -207,12 +210,14 @@ def test_positions_sums_and_marks_are_dense_again(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     monkeypatch.setattr(positions, "BATCH_SIZE", limit)
-    said = pipeline.say("s", *(("alice", f"I like thing {n} " + "x " * n) for n in range(5)))
+    message_rows = pipeline.say(
+        "s", *(("alice", f"I like thing {n} " + "x " * n) for n in range(5))
+    )
     pipeline.join("s", bob=sessions.MemberConfig())
-    said += pipeline.say("s", *(("alice", f"I own thing {n}.") for n in range(5)))
+    message_rows += pipeline.say("s", *(("alice", f"I own thing {n}.") for n in range(5)))
     sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
-    said += pipeline.say("s", *(("alice", f"I see thing {n}.") for n in range(3)))
-    key = said[0].session_key
+    message_rows += pipeline.say("s", *(("alice", f"I see thing {n}.") for n in range(3)))
+    key = message_rows[0].session_key
 
     def marks() -> tuple[int, int | None]:
         with pipeline.rt.storage.read() as tx:
@@ -221,12 +226,12 @@ def test_positions_sums_and_marks_are_dense_again(
 
     assert marks() == (5, 10)
     for number in (4, 9, 0, 12):
-        delete(pipeline, said[number])
+        delete(pipeline, message_rows[number])
     pipeline.work()
     assert_dense(pipeline)
     assert marks() == (3, 7)
     assert [row.key for row in stored(pipeline)] == [
-        message.key for n, message in enumerate(said) if n not in (4, 9, 0, 12)
+        message.key for n, message in enumerate(message_rows) if n not in (4, 9, 0, 12)
     ]
     assert all(task.state == "done" for task in pipeline.tasks(kinds.REPACK))
     assert bool(pipeline.tasks(kinds.REPACK)) == (limit == 2)
@@ -236,13 +241,13 @@ def test_a_message_after_leaving_is_never_before_it_while_positions_change(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(positions, "BATCH_SIZE", 2)
-    said = pipeline.say("s", *(("alice", f"I like thing {n}.") for n in range(6)))
+    message_rows = pipeline.say("s", *(("alice", f"I like thing {n}.") for n in range(6)))
     pipeline.join("s", bob=sessions.MemberConfig())
-    said += pipeline.say("s", *(("alice", f"I own thing {n}.") for n in range(5)))
+    message_rows += pipeline.say("s", *(("alice", f"I own thing {n}.") for n in range(5)))
     sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, "s", ["bob"])
-    said += pipeline.say("s", *(("alice", f"I see thing {n}.") for n in range(6)))
-    before = {message.key for message in said[:6]}
-    after = {message.key for message in said[11:]}
+    message_rows += pipeline.say("s", *(("alice", f"I see thing {n}.") for n in range(6)))
+    before = {message.key for message in message_rows[:6]}
+    after = {message.key for message in message_rows[11:]}
     step = positions.step
     checked = 0
 
@@ -258,7 +263,7 @@ def test_a_message_after_leaving_is_never_before_it_while_positions_change(
 
     monkeypatch.setattr(positions, "step", checking)
     for number in (2, 7, 13):
-        delete(pipeline, said[number])
+        delete(pipeline, message_rows[number])
     pipeline.work()
     assert checked > 9
     assert_dense(pipeline)
@@ -268,8 +273,8 @@ def test_messages_are_appended_while_positions_change(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(positions, "BATCH_SIZE", 2)
-    said = pipeline.say("s", *(("alice", f"I like thing {n}.") for n in range(9)))
-    delete(pipeline, said[0])
+    message_rows = pipeline.say("s", *(("alice", f"I like thing {n}.") for n in range(9)))
+    delete(pipeline, message_rows[0])
     step, number = positions.step, 0
 
     def saying(tx: Transaction, session: r.Session, progress: positions.Progress) -> Any:
@@ -278,7 +283,7 @@ def test_messages_are_appended_while_positions_change(
         return step(tx, session, progress)
 
     monkeypatch.setattr(positions, "step", saying)
-    unit = f"repack:{said[0].workspace_key}:{said[0].session_key}"
+    unit = f"repack:{message_rows[0].workspace_key}:{message_rows[0].session_key}"
     monkeypatch.setattr("memservice.worker.runner.TIME_SLICE_SECONDS", 0.0)
     while number < 3:
         pipeline.run(unit)
@@ -290,11 +295,11 @@ def test_messages_are_appended_while_positions_change(
 
 
 def test_work_in_progress_stores_nothing_from_an_erased_message(pipeline: Pipeline) -> None:
-    said = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
 
     def erase_meanwhile(request: object) -> None:
         pipeline.reasoner.act = None
-        delete(pipeline, said[1])
+        delete(pipeline, message_rows[1])
 
     pipeline.reasoner.act = erase_meanwhile
     pipeline.run(pipeline.unit())
@@ -308,12 +313,12 @@ def test_work_in_progress_stores_nothing_from_an_erased_message(pipeline: Pipeli
 def test_a_batch_whose_lease_began_during_the_deletion_stores_nothing(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
     monkeypatch.setattr("memservice.services.erasure.work.interrupt_session", lambda *_: None)
 
     def erase_meanwhile(request: object) -> None:
         pipeline.reasoner.act = None
-        delete(pipeline, said[1])
+        delete(pipeline, message_rows[1])
 
     pipeline.reasoner.act = erase_meanwhile
     pipeline.work()
@@ -323,14 +328,14 @@ def test_a_batch_whose_lease_began_during_the_deletion_stores_nothing(
 
 def test_a_repeated_request_does_not_store_the_message_again(pipeline: Pipeline) -> None:
     drafts = [message_service.Draft(text, "alice") for text in ("I like tea.", "I own a quokka.")]
-    said = message_service.create(pipeline.rt, PRINCIPAL, WORKSPACE, "s", drafts, "once")
-    delete(pipeline, said[1])
+    message_rows = message_service.create(pipeline.rt, PRINCIPAL, WORKSPACE, "s", drafts, "once")
+    delete(pipeline, message_rows[1])
     pipeline.work()
     with pipeline.rt.storage.read() as tx:
         (row,) = tx.rows.page(r.IdempotencyKey)
-    assert row.message_keys == [said[0].key]
+    assert row.message_keys == [message_rows[0].key]
     again = message_service.create(pipeline.rt, PRINCIPAL, WORKSPACE, "s", drafts, "once")
-    assert [message.uid for message in again] == [said[0].uid]
+    assert [message.uid for message in again] == [message_rows[0].uid]
 
 
 def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) -> None:
@@ -341,10 +346,10 @@ def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) ->
         EMBEDDER="lengths",
         VECTOR_STORE_TYPE="outside",
     )
-    said = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
     pipeline.work()
     assert len(index.rows) == 4
-    erasure = delete(pipeline, said[1])
+    erasure = delete(pipeline, message_rows[1])
     pipeline.work()
     assert len(index.rows) == 2
     assert receipt(pipeline, erasure).state == r.FINISHED
@@ -353,10 +358,10 @@ def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) ->
 def test_it_is_not_done_while_something_is_left(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
+    message_rows = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
     pipeline.work()
-    erasure = delete(pipeline, said[1])
-    monkeypatch.setattr(type(pipeline.rt.storage.text), "indexed", lambda *_: [said[1].key])
+    erasure = delete(pipeline, message_rows[1])
+    monkeypatch.setattr(type(pipeline.rt.storage.text), "indexed", lambda *_: [message_rows[1].key])
     pipeline.work()
     (task,) = pipeline.tasks(kinds.ERASE)
     assert "text index" in (task.last_error or "")
@@ -371,22 +376,22 @@ def test_a_task_that_lists_the_message_loses_it(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remains, "BATCH_SIZE", 1)
-    said = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
-    keys = [message.key for message in said]
-    held = [
+    message_rows = pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a quokka."))
+    keys = [message.key for message in message_rows]
+    waiting = [
         replace(task, not_before=r.NEVER, unit=f"{task.unit}:held")
         for task in (
-            outbox.index(pipeline.rt, said[0].workspace_key, keys),
-            outbox.index(pipeline.rt, said[0].workspace_key, keys[1:]),
-            outbox.embed(pipeline.rt, "message", said[0].workspace_key, keys, keys[::-1]),
-            outbox.embed(pipeline.rt, "document", said[0].workspace_key, keys),
+            outbox.index(pipeline.rt, message_rows[0].workspace_key, keys),
+            outbox.index(pipeline.rt, message_rows[0].workspace_key, keys[1:]),
+            outbox.embed(pipeline.rt, "message", message_rows[0].workspace_key, keys, keys[::-1]),
+            outbox.embed(pipeline.rt, "document", message_rows[0].workspace_key, keys),
         )
     ]
-    pipeline.rt.storage.write(lambda tx: tx.tasks.add(held))
-    delete(pipeline, said[1])
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add(waiting))
+    delete(pipeline, message_rows[1])
     pipeline.work()
     left = [task.payload for task in pipeline.tasks(kinds.INDEX) + pipeline.tasks(kinds.EMBED)]
-    first = said[0].key
+    first = message_rows[0].key
     assert left == [
         {"keys": [first]},
         {"kind": "message", "keys": [first], "like": [first]},

@@ -55,8 +55,8 @@ class Outages:
 
     def say(self, sessions: int = 6, messages: int = 10) -> None:
         for number in range(sessions):
-            said = [("alice", f"I like tea number {n}.") for n in range(messages)]
-            self.pipeline.say(f"s{number}", *said)
+            drafts = [("alice", f"I like tea number {n}.") for n in range(messages)]
+            self.pipeline.say(f"s{number}", *drafts)
 
     def work_for(self, seconds: float, step: float = 5.0) -> None:
         """A worker beside a clock that moves."""
@@ -70,10 +70,10 @@ class Outages:
             return model_breaker.current(tx)
 
     def states(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        by_state: dict[str, int] = {}
         for task in self.pipeline.tasks(kinds.REPRESENTATION):
-            found[task.state] = found.get(task.state, 0) + 1
-        return found
+            by_state[task.state] = by_state.get(task.state, 0) + 1
+        return by_state
 
 
 OpenPipeline = Callable[..., Outages]
@@ -85,7 +85,7 @@ def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipel
 
     def open_outages(**settings: str) -> Outages:
         uri = "memory://" if local_storage_name == "memory" else sqlite_store_at(tmp_path / "o.db")
-        given = {
+        environ = {
             "DB_CONNECTION_URI": uri,
             "REASONER": "llm",
             "LLM_RETRY_PAUSE_SECONDS": "0.001",
@@ -94,7 +94,7 @@ def open_pipeline(local_storage_name: str, tmp_path: Path) -> Iterator[OpenPipel
             **SCRIPTED,
             **settings,
         }
-        loaded = load_settings(environ=given, cwd=tmp_path)
+        loaded = load_settings(environ=environ, cwd=tmp_path)
         model, clock = ScriptedModel(), Clock()
         runtime = open_runtime(loaded, plugins=load_plugins(loaded, extra=[model]), clock=clock)
         opened.append(runtime)
@@ -568,9 +568,9 @@ def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) 
     outages.pipeline.work()
     rt, paging = outages.pipeline.rt, Paging(page=1, size=50)
     assert jobs.failures(rt, PRINCIPAL, WORKSPACE, paging).items == []
-    found = jobs.failures(rt, PRINCIPAL, WORKSPACE, paging, retrying=True)
-    assert {job.session for job in found.items} == {"s0", "s1", "s2"}
-    for job in found.items:
+    failures = jobs.failures(rt, PRINCIPAL, WORKSPACE, paging, retrying=True)
+    assert {job.session for job in failures.items} == {"s0", "s1", "s2"}
+    for job in failures.items:
         assert (job.task.state, job.task.attempts) == ("pending", 0)
         assert job.task.last_error == f"scripted scripted-1 is unavailable: {WRONG_KEY}"
         assert job.next_try_at is not None
@@ -621,11 +621,11 @@ def test_a_recovery_before_a_task_begins_to_wait_is_not_missed(
     outages.failure = wrong_key
     real = runner._wait_for_model  # the moment between two transactions
 
-    def after_recovery(rt: Runtime, *given: Any) -> None:
+    def after_recovery(rt: Runtime, *arguments: Any) -> None:
         outages.failure = None
         for outage in outages.outages():
             model_breaker.close(rt, outage.model)
-        real(rt, *given)
+        real(rt, *arguments)
 
     monkeypatch.setattr(runner, "_wait_for_model", after_recovery)
     outages.say(sessions=1, messages=1)

@@ -119,7 +119,7 @@ def test_work_in_progress_leaves_no_vector(
     pipeline = opened(open_pipeline, index)
     pipeline.say("kept", ("bob", "I like tea."))
     pipeline.work()
-    (kept,) = [row for row in index.rows.values() if row.author is not None]
+    (message_row,) = [row for row in index.rows.values() if row.author is not None]
     (message,) = pipeline.say("s", ("alice", "I own a quokka."))
     index.crashes, index.deleted = crashes, False
     embedding = Embedding(pipeline, index)
@@ -145,7 +145,7 @@ def test_work_in_progress_leaves_no_vector(
         task.last_error for task in pipeline.tasks(kinds.ERASE)
     ]
     left = {row.uid for row in index.rows.values() if row.author is not None}
-    assert left == (set() if what == "workspace" else {kept.uid})
+    assert left == (set() if what == "workspace" else {message_row.uid})
     with pipeline.rt.storage.read() as tx:
         assert not tx.rows.page(r.Lease)
         spaces = {space.key for space in tx.rows.page(r.Space)}

@@ -82,10 +82,10 @@ def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
     of_alice = {"observed_id": "alice"}
     listed = conclusions.page(pipeline.rt, PRINCIPAL, WORKSPACE, of_alice, Paging(1, 50))
     assert listed.items == []
-    said = message_service.page(
+    listing = message_service.page(
         pipeline.rt, PRINCIPAL, WORKSPACE, "s", {"peer_id": "alice"}, Paging(1, 50)
     )
-    assert said.items == []
+    assert listing.items == []
     pipeline.say("s", ("alice", "I am new here."))
     pipeline.work()
     assert [message.content for message in messages_of(pipeline, "s")] == [
@@ -98,7 +98,7 @@ def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
 
 
 def test_what_it_said_is_gone_from_every_read_before_a_worker_begins(pipeline: Pipeline) -> None:
-    said = pipeline.say(
+    messages = pipeline.say(
         "s", ("alice", "I own a quokka."), *(("bob", f"I like tea {n}.") for n in range(30))
     )
     pipeline.work()
@@ -116,17 +116,17 @@ def test_what_it_said_is_gone_from_every_read_before_a_worker_begins(pipeline: P
             bounds = bounds_for(tx, PRINCIPAL, workspace)
             matching = tx.rows.page(r.Conclusion, bounds.condition)
             tail = evidence.tail(tx, session, 10_000, bounds)
-        found = search.search(rt, PRINCIPAL, WORKSPACE, search.SearchOptions("quokka"))
+        hits = search.search(rt, PRINCIPAL, WORKSPACE, search.SearchOptions("quokka"))
         transcript = browsing.transcript(rt, PRINCIPAL, WORKSPACE, "s")
         listed = conclusions.page(rt, PRINCIPAL, WORKSPACE, None, Paging(1, 50))
-        return repr((page, of_session, matching, tail, found, transcript.messages, listed))
+        return repr((page, of_session, matching, tail, hits, transcript.messages, listed))
 
     assert "quokka" in reads()
     erase(pipeline)
     assert "quokka" not in reads()
     assert "I like tea 29." in reads()
     with pytest.raises(NotFound):
-        message_service.get(rt, PRINCIPAL, WORKSPACE, "s", said[0].uid)
+        message_service.get(rt, PRINCIPAL, WORKSPACE, "s", messages[0].uid)
 
 
 @pytest.mark.slow
@@ -204,8 +204,8 @@ def test_keys_of_an_erased_peer_are_revoked(pipeline: Pipeline) -> None:
 
 
 def test_events_that_name_the_peer_are_deleted(pipeline: Pipeline) -> None:
-    (said, *_) = pipeline.say("s", ("alice", "I like tea."), ("bob", "I like tea."))
-    now, key = pipeline.clock(), said.workspace_key
+    (message, *_) = pipeline.say("s", ("alice", "I like tea."), ("bob", "I like tea."))
+    now, key = pipeline.clock(), message.workspace_key
 
     def body(slug: str) -> str:
         return json.dumps({"type": "queue.empty", "data": {"observer": None, "observed": slug}})

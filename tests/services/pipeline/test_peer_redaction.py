@@ -63,7 +63,7 @@ def everything(pipeline: Pipeline) -> str:
     return "\n".join(repr(row) for spec in TABLES for row in rows(pipeline, spec.record)).lower()
 
 
-def said(pipeline: Pipeline, session: str = "s") -> list[str]:
+def contents(pipeline: Pipeline, session: str = "s") -> list[str]:
     with pipeline.rt.storage.read() as tx:
         (row,) = tx.rows.page(r.Session, equals(slug=session))
         return [message.content for message in tx.messages.page(row.key, limit=1_000)]
@@ -113,7 +113,7 @@ def test_names_are_replaced_everywhere(stored_pipeline: Pipeline) -> None:
     done = finished(pipeline, erase(pipeline))
     assert done.counts["mentions"] == 3  # the message, what is derived from it, and the conclusion
     assert (done.options, done.target) == ({"mentions": "redact"}, "al-1")
-    assert said(pipeline) == [
+    assert contents(pipeline) == [
         "Hello, I am Bob.",
         "I met [erased] ([erased]); Alice's cat.",
         "Bye.",
@@ -153,14 +153,14 @@ def test_the_indexes_have_the_new_texts(stored_pipeline: Pipeline) -> None:
         new = pipeline.rt.vectors.fetch(tx, space, [conclusion.key])[conclusion.key]
         for kind in ("message", "conclusion"):
             search = pipeline.rt.storage.text.search
-            assert not _found(search, tx, kind, bob.workspace_key, "zanzibella")
-            assert _found(search, tx, kind, bob.workspace_key, "erased")
+            assert not _has_word(search, tx, kind, bob.workspace_key, "zanzibella")
+            assert _has_word(search, tx, kind, bob.workspace_key, "erased")
     expected = pipeline.rt.embedder.embed(["I like [erased]."])[0]
     assert not (new == old).all()
     assert abs(new - expected).max() < 0.02
 
 
-def _found(search: Any, tx: Any, kind: str, workspace_key: int, word: str) -> bool:
+def _has_word(search: Any, tx: Any, kind: str, workspace_key: int, word: str) -> bool:
     return bool(search(tx, kind, workspace_key, analyse(word), 10, EVERYTHING).hits)
 
 
@@ -168,7 +168,7 @@ def test_mentions_stay_unless_the_caller_chooses(pipeline: Pipeline) -> None:
     named(pipeline)
     pipeline.say("s", ("al-1", "Hi."), ("bob", f"I met {NAME}."))
     finished(pipeline, erase(pipeline, mentions.KEEP))
-    assert said(pipeline) == [f"I met {NAME}."]
+    assert contents(pipeline) == [f"I met {NAME}."]
     for call in (peers.erase, peers.counts):
         with pytest.raises(InvalidInput, match="'keep' or 'redact'"):
             call(pipeline.rt, PRINCIPAL, WORKSPACE, "bob", "hide")
@@ -179,8 +179,8 @@ def test_only_sessions_of_the_peer_change(pipeline: Pipeline) -> None:
     pipeline.say("s", ("will", "Hi."), ("bob", "Will is here."))
     pipeline.say("other", ("bob", "I will go."))
     finished(pipeline, erase(pipeline, slug="will"))
-    assert said(pipeline) == ["[erased] is here."]
-    assert said(pipeline, "other") == ["I will go."]
+    assert contents(pipeline) == ["[erased] is here."]
+    assert contents(pipeline, "other") == ["I will go."]
     assert sorted(pipeline.texts("bob")) == ["I will go.", "[erased] is here."]
 
 
@@ -192,7 +192,7 @@ def test_what_is_said_after_the_request_stays(pipeline: Pipeline) -> None:
     draft = ConclusionDraft(f"misses {NAME}", "bob", "bob", "s")
     conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [draft])
     finished(pipeline, erasure)
-    assert said(pipeline) == ["I met [erased].", f"I miss {NAME}."]
+    assert contents(pipeline) == ["I met [erased].", f"I miss {NAME}."]
     assert sorted(pipeline.texts("bob")) == sorted(
         ["I met [erased].", f"I miss {NAME}.", f"misses {NAME}"]
     )
@@ -228,7 +228,7 @@ def test_an_interrupted_redaction_continues(
     crashes = run_with_crashes(pipeline, unit)
     assert crashes > 10
     assert finished(pipeline, erasure).counts["mentions"] == 20
-    assert said(pipeline) == [f"{n}: I met [erased]." for n in range(10)]
+    assert contents(pipeline) == [f"{n}: I met [erased]." for n in range(10)]
     assert sums_are_right(pipeline)
     assert NAME.lower() not in everything(pipeline)
 
@@ -247,7 +247,7 @@ def test_an_erasure_that_finds_mentions_again_and_again_fails(
         assert task.payload["redaction"]["passes"] == stages.MAX_PASSES
     pipeline.clock.advance(hours=10)
     finished(pipeline, erasure)
-    assert said(pipeline) == ["I met [erased]."]
+    assert contents(pipeline) == ["I met [erased]."]
 
 
 def test_vectors_in_an_outside_index_are_replaced(open_pipeline: OpenPipeline) -> None:

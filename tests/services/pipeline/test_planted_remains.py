@@ -116,7 +116,7 @@ Remains = Callable[[Example, Transaction], bool]
 def planted(example: Example, plant: Plant, name: str) -> Iterator[set[str]]:
     """Plant something when the erasure is about to search, once. Returns the names of the places
     in which a search found something."""
-    found: set[str] = set()
+    names: set[str] = set()
     search, again, left_of_batch = checking.search, checking.again, searches.left_of_batch
     waiting = [plant]
 
@@ -134,22 +134,22 @@ def planted(example: Example, plant: Plant, name: str) -> Iterator[set[str]]:
         return left_of_batch(rt, erased)
 
     def noting(task: r.Task, left: Sequence[str], *arguments: Any, **named: Any) -> Any:
-        found.update(left)
+        names.update(left)
         return again(task, left, *arguments, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checking, "search", planting_search)
         patch.setattr(checking, "again", noting)
         patch.setattr(searches, "left_of_batch", planting_batch)
-        yield found
+        yield names
     assert not waiting, "nothing was planted"
 
 
 def check(example: Example, plant: Plant, remains: Remains, name: str) -> None:
-    with planted(example, plant, name) as found:
+    with planted(example, plant, name) as names:
         example.erase()
         example.work()
-    assert name in found
+    assert name in names
     receipt = example.receipt()
     with example.pipeline.rt.storage.read() as tx:
         is_left = remains(example, tx)
@@ -192,9 +192,9 @@ def test_a_row_that_names_what_is_erased_is_found(
     pipeline: Pipeline, kind: str, record: type[Any], name: str
 ) -> None:
     example = Example.stored(pipeline, kind)
-    known = {item.name for item in fields(record)}
+    columns = {item.name for item in fields(record)}
     values: dict[str, Any] = {name: example.key()}
-    if "workspace_key" in known:
+    if "workspace_key" in columns:
         values.setdefault("workspace_key", example.message.workspace_key)
     if record is r.Message:
         values.setdefault("session_key", example.message.session_key)

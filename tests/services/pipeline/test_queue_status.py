@@ -30,11 +30,11 @@ def test_counts_of_sessions_are_keyed_by_uid(pipeline: Pipeline) -> None:
         name: sessions.get_or_create(pipeline.rt, PRINCIPAL, WORKSPACE, name)[0].uid
         for name in ("s", "t")
     }
-    found = pipeline.status().sessions
-    assert found is not None
+    counts = pipeline.status().sessions
+    assert counts is not None
     assert {
         uid: (part.session_id, part.total, part.completed, part.pending)
-        for uid, part in found.items()
+        for uid, part in counts.items()
     } == {
         uids["s"]: (uids["s"], 1, 1, 0),
         uids["t"]: (uids["t"], 2, 0, 2),

@@ -37,19 +37,19 @@ def index() -> ExternalIndex:
 
 @pytest.fixture
 def pipeline(open_pipeline: OpenPipeline, index: ExternalIndex) -> Pipeline:
-    made = open_pipeline(index, VECTOR_STORE_TYPE="outside")
-    made.say("s", ("alice", "I like tea.\nI own a boat.\nI live in Ghent."))
-    made.work()
+    pipeline_opened = open_pipeline(index, VECTOR_STORE_TYPE="outside")
+    pipeline_opened.say("s", ("alice", "I like tea.\nI own a boat.\nI live in Ghent."))
+    pipeline_opened.work()
     assert len(index.rows) == 3
-    return made
+    return pipeline_opened
 
 
-def told(pipeline: Pipeline) -> list[SyncVectorsCompleted]:
-    found: list[SyncVectorsCompleted] = []
+def sync_events(pipeline: Pipeline) -> list[SyncVectorsCompleted]:
+    events: list[SyncVectorsCompleted] = []
     pipeline.rt.events.on_event(
-        lambda event, at: found.append(event) if isinstance(event, SyncVectorsCompleted) else None
+        lambda event, at: events.append(event) if isinstance(event, SyncVectorsCompleted) else None
     )
-    return found
+    return events
 
 
 def compare(pipeline: Pipeline) -> None:
@@ -70,13 +70,15 @@ def live(pipeline: Pipeline) -> set[int]:
 
 def texts(pipeline: Pipeline, query: str) -> list[str]:
     return [
-        found.content
-        for found in conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
+        conclusion.content
+        for conclusion in conclusions.query(
+            pipeline.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR
+        )
     ]
 
 
 def test_consistent_vectors_are_not_changed(pipeline: Pipeline, index: ExternalIndex) -> None:
-    events = told(pipeline)
+    events = sync_events(pipeline)
     compare(pipeline)
     assert (pipeline.tasks(kinds.REPAIR), events) == ([], [])
 
@@ -95,9 +97,9 @@ def test_deleting_vectors_skips_live_rows(pipeline: Pipeline, index: ExternalInd
 def test_missing_vectors_are_created_and_orphans_removed(
     pipeline: Pipeline, index: ExternalIndex
 ) -> None:
-    events = told(pipeline)
-    (space, gone), (_, other), _ = sorted(index.rows)
-    orphan = index.rows.pop((space, gone))
+    events = sync_events(pipeline)
+    (space, missing), (_, other), _ = sorted(index.rows)
+    orphan = index.rows.pop((space, missing))
     index.rows.pop((space, other))
     index.rows[space, 9_999] = VectorRow(9_999, "x", orphan.vector)
     compare(pipeline)
@@ -166,8 +168,8 @@ def test_a_round_continues_where_it_stopped(
     assert reconcile.run(pipeline.rt) == 0.0
     assert len(steps) == 1
     with pipeline.rt.storage.read() as tx:
-        kept = json.loads(tx.facts.get(reconcile.FACT) or "")
-    assert (kept["ended"], kept["after"]) == (None, min(live(pipeline)))
+        position = json.loads(tx.facts.get(reconcile.FACT) or "")
+    assert (position["ended"], position["after"]) == (None, min(live(pipeline)))
     while reconcile.run(pipeline.rt) == 0.0:
         pass
     assert len(set(steps)) == len(steps), "nothing is compared twice"
@@ -245,7 +247,7 @@ def test_missing_vectors_inside_the_storage_are_repaired(open_pipeline: OpenPipe
     pipeline.say("s", ("alice", "I own a boat."))
     pipeline.work()
     assert {task.state for task in pipeline.tasks(kinds.EMBED)} == {"done", "failed"}
-    events = told(pipeline)
+    events = sync_events(pipeline)
     embedder.fails = 0
     compare(pipeline)
     with pipeline.rt.storage.read() as tx:
@@ -264,7 +266,7 @@ def test_a_failed_repair_is_reported(open_pipeline: OpenPipeline, index: Externa
     pipeline.work()
     index.rows.clear()
     embedder.fails = 10
-    events = told(pipeline)
+    events = sync_events(pipeline)
     compare(pipeline)
     assert [(event.documents_synced, event.documents_failed) for event in events] == [(0, 1)]
 
@@ -318,14 +320,14 @@ def test_an_unreachable_index_is_not_called_by_every_search(
 def test_no_connection_is_open_during_a_call_of_the_index(open_pipeline: OpenPipeline) -> None:
     class Looks(ExternalIndex):
         pooled: Pooled
-        held: list[PoolState | None]
+        pool_states: list[PoolState | None]
 
         def query(self, *args: Any, **options: Any) -> list[VectorHit]:
-            self.held.append(self.pooled.pool())
+            self.pool_states.append(self.pooled.pool())
             return super().query(*args, **options)
 
     index = Looks()
-    index.held = []
+    index.pool_states = []
     pipeline = open_pipeline(index, VECTOR_STORE_TYPE="outside")
     storage: object = pipeline.rt.storage
     if not isinstance(storage, Pooled):
@@ -333,9 +335,9 @@ def test_no_connection_is_open_during_a_call_of_the_index(open_pipeline: OpenPip
     index.pooled = storage
     pipeline.say("s", ("alice", "I like tea."))
     pipeline.work()
-    index.held.clear()
+    index.pool_states.clear()
     assert texts(pipeline, "tea") == ["I like tea."]
-    assert [state.in_use for state in index.held if state is not None] == [0]
+    assert [state.in_use for state in index.pool_states if state is not None] == [0]
 
 
 def test_a_search_waits_for_a_hanging_index_within_the_timeout(open_pipeline: OpenPipeline) -> None:

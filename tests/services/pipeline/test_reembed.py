@@ -48,13 +48,13 @@ class Letters:
         self.name = name
         self.dimension = dimension
         self.capabilities = frozenset(capabilities)
-        self.asked: list[str] = []
+        self.embedded: list[str] = []
         self.act: Callable[[Sequence[str]], None] = lambda texts: None
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> list[Vector]:
         self.act(texts)
         if purpose == "document":
-            self.asked += texts
+            self.embedded += texts
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> Vector:
@@ -112,18 +112,16 @@ def move(rt: Runtime, name: str) -> dict[Kind, tuple[str | None, int]]:
 def spaces(rt: Runtime) -> list[tuple[str, str, str, int]]:
     """Kind, embedder, state and number of vectors of each space."""
     with rt.storage.read() as tx:
-        found = tx.rows.page(Space)
-        inside = (
-            [rt.vectors.count(tx, space) for space in found] if rt.vectors_transactional else []
-        )
-    inside = inside or [rt.vectors.count(None, space) for space in found]
+        rows = tx.rows.page(Space)
+        inside = [rt.vectors.count(tx, space) for space in rows] if rt.vectors_transactional else []
+    inside = inside or [rt.vectors.count(None, space) for space in rows]
     return sorted(
         (space.kind, space.embedder, space.state, number)
-        for space, number in zip(found, inside, strict=True)
+        for space, number in zip(rows, inside, strict=True)
     )
 
 
-def held(rt: Runtime, kind: str) -> set[int]:
+def keys_with_vector(rt: Runtime, kind: str) -> set[int]:
     """Keys of the rows that have a vector in the active space."""
     with rt.storage.read() as tx:
         space = tx.spaces.active(workspace(rt).key, kind)
@@ -138,10 +136,12 @@ def all_rows(rt: Runtime, record: type[Message] | type[Conclusion]) -> set[int]:
         return {row.key for row in tx.rows.page(record)}
 
 
-def asked(pipeline: Pipeline, query: str = "tea") -> list[str]:
+def matching_contents(pipeline: Pipeline, query: str = "tea") -> list[str]:
     return [
-        found.content
-        for found in conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR)
+        conclusion.content
+        for conclusion in conclusions.query(
+            pipeline.rt, PRINCIPAL, WORKSPACE, query, 5, filters=PAIR
+        )
     ]
 
 
@@ -159,13 +159,18 @@ def test_messages_get_vectors_after_a_move_to_a_semantic_embedder(
         ("conclusion", "letters-1", "active", 2),
         ("message", "letters-1", "active", 2),
     ]
-    assert sorted(letters.asked) == ["I like tea.", "I like tea.", "I own a boat.", "I own a boat."]
+    assert sorted(letters.embedded) == [
+        "I like tea.",
+        "I like tea.",
+        "I own a boat.",
+        "I own a boat.",
+    ]
     # This process is still configured with the other one, and yet answers from the new vectors, and
     # writes such.
-    letters.act = lambda texts: letters.asked.append(f"asked {texts}")
-    asked(pipeline)  # the first query learns that there is another embedder now
-    assert asked(pipeline)[0] == "I like tea."
-    assert "asked ['tea']" in letters.asked
+    letters.act = lambda texts: letters.embedded.append(f"query {texts}")
+    matching_contents(pipeline)  # the first query learns that there is another embedder now
+    assert matching_contents(pipeline)[0] == "I like tea."
+    assert "query ['tea']" in letters.embedded
     pipeline.say("s", ("alice", "I keep bees."))
     pipeline.work()
     assert spaces(pipeline.rt) == [
@@ -189,7 +194,7 @@ def test_messages_lose_their_vectors_after_a_move_to_a_non_semantic_embedder(
     hashed = pipeline.rt.open_embedder("hashed").id
     assert moved == {"message": ("letters-1", 0), "conclusion": ("letters-1", 1)}
     assert spaces(pipeline.rt) == [("conclusion", hashed, "active", 1)]
-    assert asked(pipeline) == ["I like tea."]
+    assert matching_contents(pipeline) == ["I like tea."]
     assert [
         m.content for m in search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
     ] == ["I like tea."]
@@ -202,14 +207,14 @@ def test_moving_again_adds_missing_vectors_only(open_pipeline: OpenPipeline) -> 
     pipeline.work()
     move(pipeline.rt, "letters")
     assert move(pipeline.rt, "letters") == {}
-    assert len(letters.asked) == 2
-    first = min(held(pipeline.rt, "conclusion"))
+    assert len(letters.embedded) == 2
+    first = min(keys_with_vector(pipeline.rt, "conclusion"))
     with pipeline.rt.storage.read() as tx:
         space = tx.spaces.active(workspace(pipeline.rt).key, "conclusion")
     assert space is not None
     pipeline.rt.storage.write(lambda tx: pipeline.rt.vectors.delete(tx, space, [first]))
     assert settle(pipeline.rt, "letters") == 1
-    assert held(pipeline.rt, "conclusion") == all_rows(pipeline.rt, Conclusion)
+    assert keys_with_vector(pipeline.rt, "conclusion") == all_rows(pipeline.rt, Conclusion)
 
 
 def test_an_interrupted_move_continues_where_it_stopped(
@@ -223,7 +228,7 @@ def test_an_interrupted_move_continues_where_it_stopped(
     hashed = pipeline.rt.embedder.id
 
     def end(texts: Sequence[str]) -> None:
-        if len(letters.asked) >= 8:
+        if len(letters.embedded) >= 8:
             raise KeyboardInterrupt
 
     letters.act = end
@@ -236,9 +241,11 @@ def test_an_interrupted_move_continues_where_it_stopped(
     (advice,) = [check.advice for check in doctor.look(pipeline.rt) if check.name == "embedder"]
     assert "`memservice reembed`" in advice
     letters.act = lambda texts: None
-    assert asked(pipeline, "9 boats")[0] == "I own 9 boats.", "answered from the old ones meanwhile"
+    assert matching_contents(pipeline, "9 boats")[0] == "I own 9 boats.", (
+        "answered from the old ones meanwhile"
+    )
     assert move(pipeline.rt, "letters") == {"conclusion": (hashed, 2)}
-    assert len(letters.asked) == 10, "nothing is made twice"
+    assert len(letters.embedded) == 10, "nothing is made twice"
     (check,) = [check for check in doctor.look(pipeline.rt) if check.name == "embedder"]
     assert (check.state, "`memservice reembed --to`" in check.advice) == ("ok", True), (
         "it moved away from what is configured"
@@ -274,8 +281,8 @@ def test_rows_written_during_a_move_have_vectors_afterwards(
     live = {row.key for row in pipeline.conclusions("alice")} | {
         row.key for row in pipeline.conclusions("bob")
     }
-    assert held(pipeline.rt, "conclusion") == live
-    assert held(pipeline.rt, "message") == all_rows(pipeline.rt, Message)
+    assert keys_with_vector(pipeline.rt, "conclusion") == live
+    assert keys_with_vector(pipeline.rt, "message") == all_rows(pipeline.rt, Message)
     assert {state for _, _, state, _ in spaces(pipeline.rt)} == {"active"}
 
 
@@ -294,9 +301,9 @@ def test_a_row_that_was_stored_just_before_the_change_gets_its_vector_after_it(
     assert new is not None
     late = pipeline.conclusions("alice")[0].key
     pipeline.rt.storage.write(lambda tx: pipeline.rt.vectors.delete(tx, new, [late]))
-    assert "I like tea." in asked(pipeline), "found by its text until then"
+    assert "I like tea." in matching_contents(pipeline), "found by its text until then"
     assert settle(pipeline.rt, "letters") == 1
-    assert held(pipeline.rt, "conclusion") == all_rows(pipeline.rt, Conclusion)
+    assert keys_with_vector(pipeline.rt, "conclusion") == all_rows(pipeline.rt, Conclusion)
 
 
 def test_a_task_in_progress_during_the_switch_creates_the_new_vector(
@@ -344,16 +351,18 @@ def test_a_workspace_with_an_outside_index_is_moved(
         conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, doomed.uid)
 
     letters.act = lambda texts: (
-        meanwhile(texts) if doomed.content in texts and len(letters.asked) >= 7 else None
+        meanwhile(texts) if doomed.content in texts and len(letters.embedded) >= 7 else None
     )
     move(pipeline.rt, "letters")
     pipeline.work()
     assert {len(row.vector) for row in index.rows.values()} == {7}, (
         "nothing of the old ones is left"
     )
-    assert held(pipeline.rt, "conclusion") == {row.key for row in pipeline.conclusions("alice")}
-    assert doomed.key not in held(pipeline.rt, "conclusion")
-    assert held(pipeline.rt, "message") == all_rows(pipeline.rt, Message)
+    assert keys_with_vector(pipeline.rt, "conclusion") == {
+        row.key for row in pipeline.conclusions("alice")
+    }
+    assert doomed.key not in keys_with_vector(pipeline.rt, "conclusion")
+    assert keys_with_vector(pipeline.rt, "message") == all_rows(pipeline.rt, Message)
 
 
 def test_vectors_of_erased_rows_are_removed(open_pipeline: OpenPipeline) -> None:
@@ -467,11 +476,11 @@ def test_vectors_of_two_embedders_are_never_compared(open_pipeline: OpenPipeline
     pipeline = open_pipeline(Both(old, new), EMBEDDER="old")
     pipeline.say("s", ("alice", "I like tea."))
     pipeline.work()
-    seen: list[tuple[str, int]] = []
+    comparisons: list[tuple[str, int]] = []
     query = pipeline.rt.vectors.query
 
     def watched(view: object, space: Space, *rest: object) -> object:
-        seen.append((space.embedder, len(seen)))
+        comparisons.append((space.embedder, len(comparisons)))
         return query(view, space, *rest)  # type: ignore[arg-type]
 
     pipeline.rt.vectors.query = watched  # type: ignore[method-assign,assignment]
@@ -485,9 +494,11 @@ def test_vectors_of_two_embedders_are_never_compared(open_pipeline: OpenPipeline
     assert [
         m.content for m in search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
     ] == ["I like tea."]
-    assert seen == [], "a vector by the old embedder is not compared with those of the new one"
+    assert comparisons == [], (
+        "a vector by the old embedder is not compared with those of the new one"
+    )
     search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("tea"))
-    assert [embedder for embedder, _ in seen] == ["new-1"]
+    assert [embedder for embedder, _ in comparisons] == ["new-1"]
 
 
 def test_spaces_being_built_are_not_queried(open_pipeline: OpenPipeline) -> None:

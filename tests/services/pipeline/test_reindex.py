@@ -33,7 +33,7 @@ SAID = [
 ]
 
 
-def found(pipeline: Pipeline, query: str) -> list[str]:
+def matching(pipeline: Pipeline, query: str) -> list[str]:
     results = search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions(query))
     return [message.content for message in results]
 
@@ -41,13 +41,13 @@ def found(pipeline: Pipeline, query: str) -> list[str]:
 def without_relatives(pipeline: Pipeline) -> int:
     """Make the index that of a release without related words. Returns the workspace's key."""
     rt = pipeline.rt
-    (said, *_) = pipeline.say("s", *(("alice", content) for content in SAID))
+    (message, *_) = pipeline.say("s", *(("alice", content) for content in SAID))
     drafts = [ConclusionDraft("alice hat zwei Katzen", "alice", "alice")]
     conclusions.create(rt, PRINCIPAL, WORKSPACE, drafts)
     pipeline.work()
 
     def change(tx: Transaction) -> None:
-        condition = equals(workspace_key=said.workspace_key)
+        condition = equals(workspace_key=message.workspace_key)
         rows: Sequence[Message | Conclusion]
         for kind, rows in (
             (indexing.MESSAGE, tx.rows.page(Message, condition)),
@@ -55,12 +55,12 @@ def without_relatives(pipeline: Pipeline) -> int:
         ):
             assert rows
             old = [TextRow(row.key, indexing.message_terms(row.content).terms) for row in rows]
-            rt.storage.text.add(tx, kind, said.workspace_key, old)
+            rt.storage.text.add(tx, kind, message.workspace_key, old)
         tx.rows.delete(Task, equals(kind=kinds.REINDEX))
         tx.facts.set(store_compatibility.RELATED, "none")
 
     rt.storage.write(change)
-    return said.workspace_key
+    return message.workspace_key
 
 
 def test_old_texts_are_found_by_related_words_after_the_task(
@@ -69,8 +69,8 @@ def test_old_texts_are_found_by_related_words_after_the_task(
     monkeypatch.setattr(reindex, "BATCH_SIZE", 2)
     workspace_key = without_relatives(stored_pipeline)
     rt = stored_pipeline.rt
-    assert found(stored_pipeline, "Was macht die Katze?") == []
-    assert found(stored_pipeline, "Zug")[:1] == [SAID[1]]
+    assert matching(stored_pipeline, "Was macht die Katze?") == []
+    assert matching(stored_pipeline, "Zug")[:1] == [SAID[1]]
     store_compatibility.initialise(rt)
     store_compatibility.initialise(rt)
     (task,) = stored_pipeline.tasks(kinds.REINDEX)
@@ -80,20 +80,20 @@ def test_old_texts_are_found_by_related_words_after_the_task(
     assert isinstance(first, Unfinished)
     assert first.task.outcome == {"indexed": 2}
     rt.storage.write(lambda tx: tx.rows.put([first.task]))
-    assert found(stored_pipeline, "Was macht die Katze?")[:1] == [SAID[0]]
-    assert found(stored_pipeline, "Urlaub")[:1] == [SAID[3]]
-    assert SAID[3] not in found(stored_pipeline, "Gibt es eine Genehmigung?")[:1]
+    assert matching(stored_pipeline, "Was macht die Katze?")[:1] == [SAID[0]]
+    assert matching(stored_pipeline, "Urlaub")[:1] == [SAID[3]]
+    assert SAID[3] not in matching(stored_pipeline, "Gibt es eine Genehmigung?")[:1]
     stored_pipeline.work()
     (task,) = stored_pipeline.tasks(kinds.REINDEX)
-    known = stored_pipeline.texts("alice")
-    assert (task.state, task.outcome) == ("done", {"indexed": len(SAID) + len(known)})
-    assert found(stored_pipeline, "Gibt es eine Genehmigung?")[:1] == [SAID[3]]
+    statements = stored_pipeline.texts("alice")
+    assert (task.state, task.outcome) == ("done", {"indexed": len(SAID) + len(statements)})
+    assert matching(stored_pipeline, "Gibt es eine Genehmigung?")[:1] == [SAID[3]]
     with rt.storage.read() as tx:
         assert tx.facts.get(store_compatibility.RELATED) == RELATIVES
         matches = rt.storage.text.search(
             tx, indexing.CONCLUSION, workspace_key, ["·katz"], 10, EVERYTHING
         )
-        assert len(matches.hits) == sum("Katzen" in text for text in known) > 0
+        assert len(matches.hits) == sum("Katzen" in text for text in statements) > 0
         assert rt.storage.text.search(
             tx, indexing.MESSAGE, workspace_key, ["tee"], 10, EVERYTHING
         ).documents == len(SAID)

@@ -3,6 +3,7 @@ searched with and without it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -44,7 +45,7 @@ def remote(endpoint: Server) -> dict[str, str]:
     }
 
 
-def found(pipeline: Pipeline, query: str) -> list[str]:
+def matching(pipeline: Pipeline, query: str) -> list[str]:
     return [
         message.content
         for message in search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions(query))
@@ -63,8 +64,8 @@ def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
 ) -> None:
     endpoint.then(away)
     pipeline = open_pipeline(**remote(endpoint))
-    told: list[ModelCall] = []
-    pipeline.rt.events.on_call(told.append)
+    calls: list[ModelCall] = []
+    pipeline.rt.events.on_call(calls.append)
     pipeline.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
     assert endpoint.requests == [], "no write asks an embedder, nor does starting"
     pipeline.work()
@@ -72,7 +73,7 @@ def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
         "deriving does not need it"
     )
     assert spaces(pipeline) == [], "its dimension is not known yet"
-    assert found(pipeline, "tortoise")[0] == "I adopted a tortoise.", "text answers"
+    assert matching(pipeline, "tortoise")[0] == "I adopted a tortoise.", "text answers"
     for _ in range(7):
         pipeline.clock.advance(minutes=15)
         pipeline.work()
@@ -84,11 +85,11 @@ def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
     pipeline.work()
     assert {task.state for task in pipeline.tasks(kinds.EMBED)} == {"done"}
     assert spaces(pipeline) == [("conclusion", "openai:m", 384), ("message", "openai:m", 384)]
-    done = [call for call in told if call.outcome == "success"]
+    done = [call for call in calls if call.outcome == "success"]
     assert {(call.workspace, call.transport, call.model, call.embedding) for call in done} == {
         (WORKSPACE, "openai", "m", True)
     }
-    assert {call.error_class for call in told if call.outcome == "error"} == {"ModelFailure 503"}
+    assert {call.error_class for call in calls if call.outcome == "error"} == {"ModelFailure 503"}
 
 
 @pytest.mark.slow
@@ -99,20 +100,20 @@ def test_a_query_waits_for_the_embedder_within_the_timeout(
     pipeline = open_pipeline(SEARCH_EMBED_TIMEOUT_SECONDS="0.4", **remote(endpoint))
     pipeline.say("s", ("alice", "I adopted a tortoise."), ("alice", "The train was late."))
     pipeline.work()
-    asked = len(endpoint.requests)
-    assert found(pipeline, "tortoises")[0] == "I adopted a tortoise."
-    assert len(endpoint.requests) == asked + 1
+    request_count = len(endpoint.requests)
+    assert matching(pipeline, "tortoises")[0] == "I adopted a tortoise."
+    assert len(endpoint.requests) == request_count + 1
     endpoint.then(lambda handler, request: handler.wait_to_be_left())
-    assert found(pipeline, "tortoise")[0] == "I adopted a tortoise."
-    assert endpoint.left.wait(30), (
+    assert matching(pipeline, "tortoise")[0] == "I adopted a tortoise."
+    assert endpoint.left.wait(10), (
         "nothing goes on waiting for it, and it would never have answered"
     )
     endpoint.then(away)
     pair = {"observer": "alice", "observed": "alice"}
-    kept = conclusions.query(
+    hits = conclusions.query(
         pipeline.rt, PRINCIPAL, WORKSPACE, "tortoise", 5, distance=0.3, filters=pair
     )
-    assert [c.content for c in kept] == ["I adopted a tortoise."], (
+    assert [c.content for c in hits] == ["I adopted a tortoise."], (
         "a bound on the distance cannot hide what text finds meanwhile"
     )
 
@@ -131,7 +132,7 @@ def test_a_query_is_analysed_once(
         return analyse_query(tx, workspace_key, text)
 
     monkeypatch.setattr(search, "analyse_query", counted)
-    assert found(pipeline, "tortoise") == ["I adopted a tortoise."]
+    assert matching(pipeline, "tortoise") == ["I adopted a tortoise."]
     assert queries == ["tortoise"]
 
 
@@ -145,16 +146,23 @@ def test_an_embedder_that_hangs_delays_only_the_first_query(
     pipeline = open_pipeline(SEARCH_EMBED_TIMEOUT_SECONDS="0.5", **remote(endpoint))
     pipeline.say("s", ("alice", "I adopted a tortoise."))
     pipeline.work()
-    asked = len(endpoint.requests)
+    request_count = len(endpoint.requests)
     endpoint.then(lambda handler, request: handler.wait_to_be_left())
+    took = []
     for _ in range(4):
-        assert found(pipeline, "tortoise") == ["I adopted a tortoise."]
-    assert len(endpoint.requests) == asked + 1, "the others do not ask it"
+        began = time.monotonic()
+        assert matching(pipeline, "tortoise") == ["I adopted a tortoise."]
+        took.append(time.monotonic() - began)
+    assert took[0] >= 0.5
+    assert min(took[1:]) < 0.5, (
+        "the others do not wait; on a busy machine one of them may take as long all the same"
+    )
+    assert len(endpoint.requests) == request_count + 1
     endpoint.then(openai_vectors)
     now[0] += timed_calls.OPEN_SECONDS
     for _ in range(2):
-        assert found(pipeline, "tortoises") == ["I adopted a tortoise."]
-    assert len(endpoint.requests) == asked + 3, "asked again, and as ever once it answered"
+        assert matching(pipeline, "tortoises") == ["I adopted a tortoise."]
+    assert len(endpoint.requests) == request_count + 3, "asked again, and as ever once it answered"
 
 
 def test_changing_the_embedder_keeps_existing_vectors(
@@ -206,13 +214,14 @@ def test_minilm_finds_paraphrases(open_pipeline: OpenPipeline) -> None:
     )
     pipeline.work()
     assert (
-        found(pipeline, "Which foods make somebody ill?")[0]
+        matching(pipeline, "Which foods make somebody ill?")[0]
         == "He cannot eat peanuts because of an allergy."
     )
     assert (
-        found(pipeline, "Who works as a nurse?")[0] == "Her job is caring for patients in a clinic."
+        matching(pipeline, "Who works as a nurse?")[0]
+        == "Her job is caring for patients in a clinic."
     )
     assert (
-        found(pipeline, "change of address to another apartment")[0]
+        matching(pipeline, "change of address to another apartment")[0]
         == "They moved into a new flat in April."
     )

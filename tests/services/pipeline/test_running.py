@@ -38,8 +38,8 @@ def leases(pipeline: Pipeline) -> list[Lease]:
 
 
 def lease_of(pipeline: Pipeline, unit: str) -> Lease:
-    (found,) = [lease for lease in leases(pipeline) if lease.unit == unit]
-    return found
+    (match,) = [lease for lease in leases(pipeline) if lease.unit == unit]
+    return match
 
 
 def test_only_one_of_two_runners_gets_a_unit(pipeline: Pipeline) -> None:
@@ -225,9 +225,9 @@ def test_a_failing_task_blocks_its_unit_until_it_fails_permanently(
 def test_a_failing_task_does_not_fail_its_batch(open_pipeline: OpenPipeline, position: int) -> None:
     pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="2")
     facts = [f"Fact {number}." for number in range(20)]
-    said = [*facts[:position], "poison", *facts[position:]]
+    contents = [*facts[:position], "poison", *facts[position:]]
     pipeline.reasoner.act = fail_on("poison")
-    pipeline.say("s", *[("alice", content) for content in said])
+    pipeline.say("s", *[("alice", content) for content in contents])
     pipeline.work()
     assert pipeline.texts("alice") == facts[:position], "what came before it is done at once"
     assert [task.attempts for task in pipeline.tasks() if task.attempts] == [1]

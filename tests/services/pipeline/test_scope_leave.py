@@ -62,13 +62,13 @@ def derived(pipeline: Pipeline, content: str, *sources: str, **values: Any) -> C
     """Store what the scope concluded of alice, from conclusions with these contents."""
 
     def store(tx: Transaction) -> Conclusion:
-        found = tx.rows.page(Conclusion, equals(observer=SCOPE, observed="alice"))
-        rests_on = [row.uid for row in found if row.content in sources]
+        rows = tx.rows.page(Conclusion, equals(observer=SCOPE, observed="alice"))
+        rests_on = [row.uid for row in rows if row.content in sources]
         assert len(rests_on) == len(sources)
-        session_key, session = found[0].session_key, found[0].session
-        pair = tx.peers.by_keys([found[0].observer_key, found[0].observed_key])
+        session_key, session = rows[0].session_key, rows[0].session
+        pair = tx.peers.by_keys([rows[0].observer_key, rows[0].observed_key])
         collection = ensure_collection(
-            pipeline.rt, tx, pair[found[0].observer_key], pair[found[0].observed_key]
+            pipeline.rt, tx, pair[rows[0].observer_key], pair[rows[0].observed_key]
         )
         row = Conclusion(
             uid=new_uid(),
@@ -94,7 +94,7 @@ def derived(pipeline: Pipeline, content: str, *sources: str, **values: Any) -> C
     return pipeline.rt.storage.write(store)
 
 
-def known(pipeline: Pipeline) -> None:
+def scope_of_two_sessions(pipeline: Pipeline) -> None:
     """The scope has conclusions from two sessions, and inferred ones."""
     pipeline.say("s", ("alice", "I like tea."), ("alice", "I own a boat."))
     pipeline.say("kept", ("alice", "I sing."))
@@ -108,7 +108,7 @@ def known(pipeline: Pipeline) -> None:
 
 
 def test_conclusions_from_the_session_are_deleted_with_their_dependents(pipeline: Pipeline) -> None:
-    known(pipeline)
+    scope_of_two_sessions(pipeline)
     pipeline.clock.advance(seconds=5)
     take_out(pipeline)
     pipeline.work()
@@ -125,13 +125,13 @@ def test_conclusions_from_the_session_are_deleted_with_their_dependents(pipeline
         "what alice holds herself stays"
     )
     with pipeline.rt.storage.read() as tx:
-        gone = tx.rows.page(Conclusion, equals(observer=SCOPE, state=DELETED))
-    assert {row.deleted_at for row in gone} == {pipeline.clock()}
+        deleted = tx.rows.page(Conclusion, equals(observer=SCOPE, state=DELETED))
+    assert {row.deleted_at for row in deleted} == {pipeline.clock()}
     pair = {"observer": SCOPE, "observed": "alice"}
-    found = conclusions.query(
+    hits = conclusions.query(
         pipeline.rt, PRINCIPAL, WORKSPACE, "tea boat warm drinks", 10, filters=pair
     )
-    assert {row.content for row in found} <= {"I sing.", "is musical"}, "nor is it found any more"
+    assert {row.content for row in hits} <= {"I sing.", "is musical"}, "nor is it found any more"
     (task,) = pipeline.tasks(kinds.SCOPE_REMOVAL)
     assert task.outcome == {"explicit": 2, "derived": 2}
 
@@ -139,7 +139,7 @@ def test_conclusions_from_the_session_are_deleted_with_their_dependents(pipeline
 def test_superseded_conclusions_and_their_dependents_are_deleted_too(
     pipeline: Pipeline,
 ) -> None:
-    known(pipeline)
+    scope_of_two_sessions(pipeline)
     heir = derived(pipeline, "drinks a lot of tea", "likes warm drinks")
 
     def supersede(tx: Any) -> None:
@@ -160,7 +160,7 @@ def test_superseded_conclusions_and_their_dependents_are_deleted_too(
 def test_superseded_statements_of_the_session_are_deleted_with_dependents(
     pipeline: Pipeline,
 ) -> None:
-    known(pipeline)
+    scope_of_two_sessions(pipeline)
 
     def supersede(tx: Any) -> None:
         heir = tx.rows.get(Conclusion, equals(observer=SCOPE, content="I own a boat."))
@@ -182,7 +182,7 @@ def test_superseded_statements_of_the_session_are_deleted_with_dependents(
 
 
 def test_the_card_is_rebuilt_and_remaining_conclusions_are_consolidated(pipeline: Pipeline) -> None:
-    known(pipeline)
+    scope_of_two_sessions(pipeline)
     before = len(pipeline.tasks(kinds.DREAM))
     take_out(pipeline)
     pipeline.work()

@@ -22,8 +22,8 @@ def take_in(pipeline: Pipeline, session: str = "s") -> None:
 
 def progress(pipeline: Pipeline) -> ScopeSession:
     with pipeline.rt.storage.read() as tx:
-        (found,) = tx.rows.page(ScopeSession)
-    return found
+        (progress_row,) = tx.rows.page(ScopeSession)
+    return progress_row
 
 
 def test_a_scope_observes_messages_after_it_joined(pipeline: Pipeline) -> None:

@@ -34,9 +34,9 @@ def ranges(pipeline: Pipeline) -> list[tuple[str, str, str, str | None]]:
 
 
 def test_short_and_long_summaries_are_written_at_their_intervals(pipeline: Pipeline) -> None:
-    said: list[Message] = []
+    messages: list[Message] = []
     for open_pipeline in range(1, 61, 10):
-        said += talk(pipeline, open_pipeline, open_pipeline + 9)
+        messages += talk(pipeline, open_pipeline, open_pipeline + 9)
         pipeline.work()
     assert ranges(pipeline) == [
         ("short", "m1", "m20", None),
@@ -44,11 +44,11 @@ def test_short_and_long_summaries_are_written_at_their_intervals(pipeline: Pipel
         ("long", "m1", "m60", None),
         ("short", "m41", "m60", "short of 20, m21 to m40"),
     ]
-    found = pipeline.summaries("s")
-    assert set(found) == {"short", "long"}
-    assert found["short"].content == "short of 20, m41 to m60"
-    for summary in found.values():
-        assert (summary.message_key, summary.message_uid) == (said[59].key, said[59].uid)
+    summaries = pipeline.summaries("s")
+    assert set(summaries) == {"short", "long"}
+    assert summaries["short"].content == "short of 20, m41 to m60"
+    for summary in summaries.values():
+        assert (summary.message_key, summary.message_uid) == (messages[59].key, messages[59].uid)
         assert summary.tokens == tokens.count(summary.content)
         assert summary.reasoner == "scripted"
 
@@ -61,34 +61,36 @@ def test_nineteen_messages_create_no_summary(pipeline: Pipeline) -> None:
 
 
 def test_a_backlog_collapses_into_the_newest_of_each_kind(pipeline: Pipeline) -> None:
-    said = talk(pipeline, 1, 70)
+    messages = talk(pipeline, 1, 70)
     assert len(pipeline.tasks(kinds.SUMMARY)) == 3
     pipeline.work()
     assert sorted(ranges(pipeline)) == [("long", "m1", "m60", None), ("short", "m1", "m60", None)]
-    assert {summary.message_uid for summary in pipeline.summaries("s").values()} == {said[59].uid}
+    assert {summary.message_uid for summary in pipeline.summaries("s").values()} == {
+        messages[59].uid
+    }
     assert {task.state for task in pipeline.tasks(kinds.SUMMARY)} == {"done"}
     assert pipeline.outcome("stored") == 70 + 2
 
 
 def test_covered_messages_are_not_summarised_again(pipeline: Pipeline) -> None:
-    said = talk(pipeline, 1, 40)
+    messages = talk(pipeline, 1, 40)
     pipeline.work()
-    asked = len(pipeline.reasoner.summaries)
+    summary_count = len(pipeline.reasoner.summaries)
     before = pipeline.summaries("s")
     late = Task(
         uid=new_uid(),
         unit=pipeline.tasks(kinds.SUMMARY)[0].unit,
         kind=kinds.SUMMARY,
-        workspace_key=said[0].workspace_key,
-        session_key=said[0].session_key,
-        message_key=said[19].key,
+        workspace_key=messages[0].workspace_key,
+        session_key=messages[0].session_key,
+        message_key=messages[19].key,
         payload={"kinds": ["short"], "instructions": None},
         not_before=pipeline.clock(),
         created_at=pipeline.clock(),
     )
     pipeline.rt.storage.write(lambda tx: tx.tasks.add([late]))
     pipeline.work()
-    assert len(pipeline.reasoner.summaries) == asked
+    assert len(pipeline.reasoner.summaries) == summary_count
     assert pipeline.summaries("s") == before
     assert pipeline.tasks(kinds.SUMMARY)[-1].outcome == {"wanted": 0, "stored": 0}
 
@@ -143,12 +145,12 @@ def test_the_default_reasoner_summarises(open_pipeline: OpenPipeline) -> None:
         "I play the cello",
         "I am allergic to nuts",
     ]
-    said = pipeline.say(
+    messages = pipeline.say(
         "s", *[("alice", f"{facts[n % 4]}, as I said in week {n}.") for n in range(20)]
     )
     pipeline.work()
     short = pipeline.summaries("s")["short"]
-    assert short.message_uid == said[19].uid
+    assert short.message_uid == messages[19].uid
     assert "Lisbon" in short.content
     assert short.tokens <= 1_000
 

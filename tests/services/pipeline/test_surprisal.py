@@ -50,7 +50,7 @@ class Directions(LengthEmbedder):
         ]
 
 
-def told(
+def dreamed(
     open_pipeline: OpenPipeline, *contents: str, **settings: str
 ) -> tuple[Pipeline, list[Conclusion]]:
     pipeline = open_pipeline(Directions(), EMBEDDER="lengths", **{**ON, **settings})
@@ -65,26 +65,26 @@ def names(pipeline: Pipeline, rows: list[Conclusion], seed: str = "seed") -> lis
 
 
 def test_the_least_similar_come_first(open_pipeline: OpenPipeline) -> None:
-    pipeline, rows = told(open_pipeline, *COMMON[:5], ODD, *COMMON[5:])
-    found = names(pipeline, rows)
-    assert found[0] == ODD
-    assert len(found) == 2
+    pipeline, rows = dreamed(open_pipeline, *COMMON[:5], ODD, *COMMON[5:])
+    order = names(pipeline, rows)
+    assert order[0] == ODD
+    assert len(order) == 2
 
 
 def test_outliers_are_searched_only_if_enabled(open_pipeline: OpenPipeline) -> None:
-    pipeline, rows = told(open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__ENABLED="false")
+    pipeline, rows = dreamed(open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__ENABLED="false")
     assert names(pipeline, rows) == []
 
 
 def test_too_few_conclusions_have_no_outliers(open_pipeline: OpenPipeline) -> None:
-    pipeline, rows = told(open_pipeline, *COMMON[:2], ODD)
+    pipeline, rows = dreamed(open_pipeline, *COMMON[:2], ODD)
     assert names(pipeline, rows) == []
 
 
 def test_only_the_sample_is_compared(open_pipeline: OpenPipeline) -> None:
-    pipeline, rows = told(open_pipeline, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5")
+    pipeline, rows = dreamed(open_pipeline, ODD, *COMMON, DREAM_SURPRISAL__SAMPLE_SIZE="5")
     assert ODD not in names(pipeline, rows)
-    pipeline, rows = told(
+    pipeline, rows = dreamed(
         open_pipeline,
         ODD,
         *COMMON,
@@ -96,7 +96,7 @@ def test_only_the_sample_is_compared(open_pipeline: OpenPipeline) -> None:
 
 
 def test_a_random_sample_depends_on_its_seed(open_pipeline: OpenPipeline) -> None:
-    pipeline, rows = told(
+    pipeline, rows = dreamed(
         open_pipeline,
         ODD,
         *COMMON,
@@ -105,11 +105,11 @@ def test_a_random_sample_depends_on_its_seed(open_pipeline: OpenPipeline) -> Non
     )
     by_seed = {seed: names(pipeline, rows, seed) for seed in map(str, range(20))}
     assert by_seed == {seed: names(pipeline, rows, seed) for seed in by_seed}
-    assert len({tuple(found) for found in by_seed.values()}) > 1
+    assert len({tuple(sample) for sample in by_seed.values()}) > 1
 
 
 def test_only_configured_levels_are_compared(open_pipeline: OpenPipeline) -> None:
-    pipeline, rows = told(
+    pipeline, rows = dreamed(
         open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__INCLUDE_LEVELS='["deductive"]'
     )
     assert names(pipeline, rows) == []
@@ -117,7 +117,7 @@ def test_only_configured_levels_are_compared(open_pipeline: OpenPipeline) -> Non
 
 @pytest.mark.parametrize("kind", ["kdtree", "lsh", "prototype"])
 def test_every_kind_of_tree_gives_the_same_result(open_pipeline: OpenPipeline, kind: str) -> None:
-    pipeline, rows = told(open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__TREE_TYPE=kind)
+    pipeline, rows = dreamed(open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__TREE_TYPE=kind)
     assert names(pipeline, rows)[0] == ODD
 
 
@@ -136,5 +136,5 @@ def test_outliers_are_found_in_an_outside_index_too(open_pipeline: OpenPipeline)
     assert dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
     pipeline.work()
     (request,) = reasoner.dream_requests
-    by_uid = {known.uid: known.content for known in request.known}
+    by_uid = {conclusion.uid: conclusion.content for conclusion in request.known}
     assert by_uid[request.surprising[0]] == ODD

@@ -75,9 +75,9 @@ def filled(pipeline: Pipeline) -> Pipeline:
 
 
 def exported(
-    pipeline: Pipeline, workspace: str = "w", wanted: ExportOptions = EVERYTHING
+    pipeline: Pipeline, workspace: str = "w", options: ExportOptions = EVERYTHING
 ) -> list[bytes]:
-    return list(export.lines(pipeline.rt, workspace, wanted))
+    return list(export.lines(pipeline.rt, workspace, options))
 
 
 def body(lines: list[bytes]) -> list[bytes]:
@@ -90,9 +90,9 @@ def read(lines: list[bytes]) -> list[Line]:
 
 def number(pipeline: Pipeline, workspace: str = "w") -> dict[str, int]:
     with pipeline.rt.storage.read() as tx:
-        found = tx.workspaces.by_slug(workspace)
-        assert found is not None
-    return rows(pipeline, workspace_key=found.key)
+        row = tx.workspaces.by_slug(workspace)
+        assert row is not None
+    return rows(pipeline, workspace_key=row.key)
 
 
 def without(numbers: dict[str, int]) -> dict[str, int]:
@@ -154,14 +154,14 @@ def test_an_imported_workspace_is_searched_and_processed(
             workspace = tx.workspaces.by_slug("w")
             assert workspace is not None
             everything = bounds_for(tx, PRINCIPAL, workspace)
-            found = Search(pipeline.rt, "sold apples").messages(tx, everything, 5)
+            hits = Search(pipeline.rt, "sold apples").messages(tx, everything, 5)
             near = Search(pipeline.rt, "sold all my apples").conclusions(tx, everything, 3)
-        assert found[0].content == "I sold all my apples."
+        assert hits[0].content == "I sold all my apples."
         assert "sold" in near[0].conclusion.content
 
 
 def test_the_order_of_equal_times_is_kept(filled: Pipeline, second: Pipeline) -> None:
-    made = conclusions.create(
+    conclusions_created = conclusions.create(
         filled.rt,
         PRINCIPAL,
         "w",
@@ -172,7 +172,7 @@ def test_the_order_of_equal_times_is_kept(filled: Pipeline, second: Pipeline) ->
         uids = [
             row.uid for row in tx.rows.page(r.Conclusion, equals(observed="bob", observer="alice"))
         ]
-    assert uids[-20:] == [row.uid for row in made]
+    assert uids[-20:] == [row.uid for row in conclusions_created]
 
 
 def test_a_workspace_is_imported_under_another_name(filled: Pipeline) -> None:
@@ -205,11 +205,11 @@ def test_a_workspace_is_imported_under_another_name(filled: Pipeline) -> None:
 
 def test_secrets_are_exported_on_request_only(filled: Pipeline) -> None:
     with_secrets, plain = (
-        {line["type"] for line in read(exported(filled, wanted=w))}
+        {line["type"] for line in read(exported(filled, options=w))}
         for w in (EVERYTHING, ExportOptions())
     )
     assert with_secrets - plain == {"webhook_endpoints", "deliveries"}
-    assert b'"secret"' not in b"".join(exported(filled, wanted=ExportOptions())[1:])
+    assert b'"secret"' not in b"".join(exported(filled, options=ExportOptions())[1:])
 
 
 def test_imported_keys_belong_to_the_same_rows(filled: Pipeline, second: Pipeline) -> None:
@@ -221,13 +221,13 @@ def test_imported_keys_belong_to_the_same_rows(filled: Pipeline, second: Pipelin
         "of a session that goes": {"session": "empty"},
     }
     sessions.get_or_create(filled.rt, PRINCIPAL, "w", "empty")
-    given = {
+    keys = {
         uid: r.ApiKey(uid=uid.replace(" ", "-"), workspace="w", created_at=NOW, **more)
         for uid, more in named.items()
     }
     stale = r.ApiKey(uid="stale", workspace="w", workspace_uid="of-another", created_at=NOW)
     filled.rt.storage.write(
-        lambda tx: tx.rows.put([api_keys.bound(tx, key) for key in given.values()])
+        lambda tx: tx.rows.put([api_keys.bound(tx, key) for key in keys.values()])
     )
     filled.rt.storage.write(lambda tx: tx.keys.add(stale))
     deletion.delete_session(filled.rt, PRINCIPAL, "w", "empty")
@@ -255,7 +255,7 @@ def test_imported_keys_belong_to_the_same_rows(filled: Pipeline, second: Pipelin
 
 
 def test_without_vectors_in_the_file_they_are_computed(filled: Pipeline, second: Pipeline) -> None:
-    lines = exported(filled, wanted=ExportOptions(vectors=False))
+    lines = exported(filled, options=ExportOptions(vectors=False))
     assert not [line for line in read(lines) if line["type"] in (record_formats.VECTOR, "spaces")]
     importing.load(second.rt, iter(lines))
     second.work()
@@ -264,12 +264,12 @@ def test_without_vectors_in_the_file_they_are_computed(filled: Pipeline, second:
         for line in read(exported(filled))
         if line["type"] == record_formats.VECTOR
     }
-    made = {
+    vectors = {
         (line["uid"], line["vector"])
         for line in read(exported(second))
         if line["type"] == record_formats.VECTOR
     }
-    assert {uid for uid, _ in original} <= {uid for uid, _ in made}
+    assert {uid for uid, _ in original} <= {uid for uid, _ in vectors}
 
 
 def test_imported_documents_are_found_by_vectors_in_their_collection(
@@ -387,11 +387,11 @@ class TestVectorsOfACopy:
                 for space in tx.spaces.of_workspace(workspace.key)
                 if space.kind == "conclusion"
             )
-            found = tx.rows.page(r.Conclusion, equals(workspace_key=workspace.key))
-            held = pipeline.rt.vectors.fetch(tx, space, [row.key for row in found])
-            own = [row for row in found if row.key in held]
+            conclusion_rows = tx.rows.page(r.Conclusion, equals(workspace_key=workspace.key))
+            vectors = pipeline.rt.vectors.fetch(tx, space, [row.key for row in conclusion_rows])
+            own = [row for row in conclusion_rows if row.key in vectors]
             pipeline.rt.vectors.upsert(
-                tx, space, change(indexing.vector_rows(own, [held[row.key] for row in own]))
+                tx, space, change(indexing.vector_rows(own, [vectors[row.key] for row in own]))
             )
 
         pipeline.rt.storage.write(store)
@@ -525,12 +525,14 @@ class TestAnIndexThatIsAway:
         index.away = False
         assert not index.rows
         target.work()
-        made, wanted = (
+        indexed, exported_lines = (
             {row.uid: row.vector for row in index.rows.values()},
             {line["uid"]: line for line in vectors_of(filled)},
         )
-        assert made.keys() == wanted.keys()
-        assert all(vector_text(vector) == wanted[uid]["vector"] for uid, vector in made.items())
+        assert indexed.keys() == exported_lines.keys()
+        assert all(
+            vector_text(vector) == exported_lines[uid]["vector"] for uid, vector in indexed.items()
+        )
 
     def test_importing_again_stores_those_of_the_file(
         self, filled: Pipeline, target: Pipeline, index: ExternalIndex

@@ -24,9 +24,9 @@ PATIENCE = 60.0
 MANY = 100
 
 
-def say(pipeline: Pipeline, workspace: str, session: str, *said: str) -> None:
+def say(pipeline: Pipeline, workspace: str, session: str, *text: str) -> None:
     messages.create(
-        pipeline.rt, PRINCIPAL, workspace, session, [Draft(content, "alice") for content in said]
+        pipeline.rt, PRINCIPAL, workspace, session, [Draft(content, "alice") for content in text]
     )
 
 

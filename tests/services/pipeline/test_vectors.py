@@ -21,10 +21,10 @@ OpenPipeline = Callable[..., Pipeline]
 
 def vectors(pipeline: Pipeline, kind: str = "conclusion") -> int:
     with pipeline.rt.storage.read() as tx:
-        found = tx.rows.page(Space)
+        rows = tx.rows.page(Space)
         return sum(
             pipeline.rt.vectors.count(pipeline.rt.beside(tx), space)
-            for space in found
+            for space in rows
             if space.kind == kind
         )
 
@@ -37,8 +37,8 @@ def test_a_slow_embedder_is_called_by_a_task(open_pipeline: OpenPipeline) -> Non
     assert report.done == 1
     assert embedder.calls == []
     (task,) = pipeline.tasks(kinds.EMBED)
-    (found,) = pipeline.conclusions("alice")
-    assert (task.state, task.payload["keys"]) == ("pending", [found.key])
+    (conclusion,) = pipeline.conclusions("alice")
+    assert (task.state, task.payload["keys"]) == ("pending", [conclusion.key])
     assert vectors(pipeline) == 0
     pipeline.work()
     assert embedder.calls == [["I like tea."]]
@@ -54,8 +54,8 @@ def test_rows_without_vectors_are_found_by_text(open_pipeline: OpenPipeline) -> 
         pipeline.rt, PRINCIPAL, WORKSPACE, [ConclusionDraft("Alice owns a boat.", "alice", "alice")]
     )
     pair = {"observer": "alice", "observed": "alice"}
-    found = conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, "boat", 2, filters=pair)
-    assert {c.content for c in found} == {"I like tea.", "Alice owns a boat."}
+    hits = conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, "boat", 2, filters=pair)
+    assert {c.content for c in hits} == {"I like tea.", "Alice owns a boat."}
 
 
 def test_messages_get_vectors_only_from_a_semantic_embedder(open_pipeline: OpenPipeline) -> None:
@@ -85,8 +85,8 @@ def test_an_outside_index_is_written_after_commit_without_a_transaction(
     pipeline.run(pipeline.unit())
     assert index.rows == {}
     pipeline.work()
-    held = {(row.key, row.uid, row.observer, row.observed) for row in index.rows.values()}
-    assert held == {
+    indexed = {(row.key, row.uid, row.observer, row.observed) for row in index.rows.values()}
+    assert indexed == {
         (c.key, c.uid, c.observer_key, c.observed_key) for c in pipeline.conclusions("alice")
     }
     pair = {"observer": "alice", "observed": "alice"}
@@ -123,10 +123,8 @@ def test_stale_vectors_do_not_hide_the_nearest_live_conclusion(
     index.away = index_state == "is away"
 
     pair = {"observer": "alice", "observed": "alice"}
-    found = conclusions.query(
-        pipeline.rt, PRINCIPAL, WORKSPACE, "dancing clubbing", 2, filters=pair
-    )
-    assert [conclusion.uid for conclusion in found] == [dance.uid, boat.uid]
+    hits = conclusions.query(pipeline.rt, PRINCIPAL, WORKSPACE, "dancing clubbing", 2, filters=pair)
+    assert [conclusion.uid for conclusion in hits] == [dance.uid, boat.uid]
 
 
 def test_a_failing_embedder_is_retried_later(open_pipeline: OpenPipeline) -> None:

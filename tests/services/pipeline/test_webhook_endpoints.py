@@ -52,7 +52,7 @@ def test_one_endpoint_does_not_wait_for_another(pipeline: Pipeline, receiver: Re
             emit_test(pipeline)
         began = time.monotonic()
         pipeline.work()
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 3
         assert len(receiver.requests) == 3
         assert len(stuck.requests) == 1
 
@@ -75,7 +75,7 @@ def test_endpoints_that_hang_delay_no_other_work(open_pipeline: OpenPipeline) ->
         finally:
             stop.set()
             stuck.close()
-            thread.join(30)
+            thread.join(15)
         assert not thread.is_alive()
 
 
@@ -124,18 +124,21 @@ def _until(condition: Callable[[], bool], seconds: float = 15.0) -> float:
 
 
 def test_deleting_an_endpoint_ends_its_deliveries(pipeline: Pipeline, receiver: Receiver) -> None:
-    gone, kept = register(pipeline, receiver, "/gone"), register(pipeline, receiver, "/kept")
+    deleted, remaining = (
+        register(pipeline, receiver, "/gone"),
+        register(pipeline, receiver, "/kept"),
+    )
     receiver.answers(500)
     emit_test(pipeline)
     pipeline.work()
     emit_test(pipeline)
-    webhooks.delete(pipeline.rt, PRINCIPAL, WORKSPACE, gone.uid)
+    webhooks.delete(pipeline.rt, PRINCIPAL, WORKSPACE, deleted.uid)
     receiver.answers(200)
     try_all(pipeline)
     assert [request.path for request in receiver.requests].count("/gone") == 1
-    assert {task.payload["endpoint"] for task in pipeline.tasks(kinds.WEBHOOK)} == {kept.key}
+    assert {task.payload["endpoint"] for task in pipeline.tasks(kinds.WEBHOOK)} == {remaining.key}
     with pipeline.rt.storage.read() as tx:
-        assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {kept.key}
+        assert {row.endpoint_key for row in tx.rows.page(Delivery)} == {remaining.key}
 
 
 def test_an_endpoint_deleted_during_a_delivery_stays_deleted(

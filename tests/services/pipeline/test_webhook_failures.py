@@ -246,11 +246,11 @@ def test_a_paused_endpoint_gets_nothing_until_a_manual_redelivery(
     for _ in range(2):
         emit_test(pipeline)
     try_all(pipeline)
-    asked = len(receiver.requests)
+    request_count = len(receiver.requests)
     receiver.answers(200)
     emit_test(pipeline)
     try_all(pipeline)
-    assert len(receiver.requests) == asked
+    assert len(receiver.requests) == request_count
     assert len(letters(pipeline, hook.uid)) == 3, "what came meanwhile is kept"
     webhooks.redeliver(pipeline.rt, PRINCIPAL, WORKSPACE, letters(pipeline, hook.uid)[0].uid)
     pipeline.work()
@@ -258,7 +258,7 @@ def test_a_paused_endpoint_gets_nothing_until_a_manual_redelivery(
     assert (again.state, again.failures) == ("active", 0)
     emit_test(pipeline)
     pipeline.work()
-    assert len(receiver.requests) == asked + 2
+    assert len(receiver.requests) == request_count + 2
 
 
 def test_a_success_resets_the_failure_count(pipeline: Pipeline, receiver: Receiver) -> None:

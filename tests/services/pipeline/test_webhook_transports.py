@@ -70,13 +70,13 @@ def test_a_transport_that_raises_counts_as_a_failed_attempt(open_pipeline: OpenP
 
 
 @pytest.mark.parametrize(
-    ("error", "kept"),
+    ("error", "recorded"),
     [("a\0b", "ab"), ("a\ud800b", "a\ufffdb"), ("x" * 300_000, "x" * 2_000)],
     ids=["NUL", "surrogate", "long"],
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["said", "raised"])
 def test_any_error_text_is_recorded_in_a_storable_form(
-    open_pipeline: OpenPipeline, error: str, kept: str, raised: bool
+    open_pipeline: OpenPipeline, error: str, recorded: str, raised: bool
 ) -> None:
     """Else the attempt would be lost with it, and made again and again for ever."""
 
@@ -91,9 +91,9 @@ def test_any_error_text_is_recorded_in_a_storable_form(
     try_all(pipeline)
     (letter,) = letters(pipeline, hook.uid)
     assert [one.error for one in attempts(pipeline, hook.uid)] == [
-        f"OSError: {kept}"[:2_000] if raised else kept
+        f"OSError: {recorded}"[:2_000] if raised else recorded
     ] * 3
-    assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{kept}")[:2_000]
+    assert letter.error == (f"NotDelivered: {'OSError: ' * raised}{recorded}")[:2_000]
 
 
 def test_events_can_be_written_to_a_file(open_pipeline: OpenPipeline, tmp_path: Any) -> None:
@@ -133,13 +133,13 @@ class Heard:
 
 
 def test_plugins_get_events_with_or_without_endpoints(open_pipeline: OpenPipeline) -> None:
-    heard = Heard()
-    pipeline = opened(open_pipeline, heard)
+    plugin = Heard()
+    pipeline = opened(open_pipeline, plugin)
     emit_test(pipeline)
     pipeline.say("s", ("alice", "I like tea."))
-    assert heard.events == [("test", {"workspace_id": "w"})]
+    assert plugin.events == [("test", {"workspace_id": "w"})]
     pipeline.work()
-    assert heard.events[1:] == [
+    assert plugin.events[1:] == [
         (
             "queue_empty",
             {
@@ -168,12 +168,12 @@ def test_plugins_get_committed_events_only(open_pipeline: OpenPipeline) -> None:
                     )
                 )
 
-    heard = Reader()
-    pipeline = opened(open_pipeline, heard, WEBHOOK_JSONL_DIRECTORY="/nowhere")
+    plugin = Reader()
+    pipeline = opened(open_pipeline, plugin, WEBHOOK_JSONL_DIRECTORY="/nowhere")
     webhooks.register(pipeline.rt, PRINCIPAL, WORKSPACE, "jsonl:mine")
     pipeline.say("s", ("alice", "I like tea."))
     pipeline.run(pipeline.unit())
-    assert heard.events == [("queue_empty", {"queued": 1, "leases": 0})]
+    assert plugin.events == [("queue_empty", {"queued": 1, "leases": 0})]
 
 
 def _leases(pipeline: Pipeline) -> int:
@@ -184,9 +184,9 @@ def _leases(pipeline: Pipeline) -> int:
 def test_a_failing_plugin_stops_nothing(
     open_pipeline: OpenPipeline, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard = Heard()
-    heard.fails = True
-    pipeline = opened(open_pipeline, heard)
+    plugin = Heard()
+    plugin.fails = True
+    pipeline = opened(open_pipeline, plugin)
     register(pipeline, receiver)
     with caplog.at_level(logging.ERROR):
         emit_test(pipeline)

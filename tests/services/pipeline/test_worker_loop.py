@@ -47,14 +47,13 @@ def until(condition: Callable[[], bool]) -> float:
 
 @pytest.mark.slow
 def test_messages_are_derived_within_two_seconds(pipeline: Pipeline) -> None:
-    """In one of ten tries: on a busy machine another one may take longer."""
+    took: list[float] = []
     with working(pipeline):
-        for number in range(10):
+        for number in range(3):
             pipeline.say("s", ("alice", f"Fact {number}."))
-            if until(lambda n=number: len(pipeline.texts("alice")) == n + 1) < 2.0:  # type: ignore[misc]
-                return
+            took.append(until(lambda n=number: len(pipeline.texts("alice")) == n + 1))  # type: ignore[misc]
             time.sleep(0.2)
-    pytest.fail("each took longer")
+    assert min(took) < 2.0
 
 
 @pytest.mark.slow
@@ -90,8 +89,8 @@ def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
     pipeline.say("s", ("alice", "I like tea."))
     with caplog.at_level(logging.INFO, "memservice.worker"), working(pipeline):
         until(lambda: pipeline.texts("alice") == ["I like tea."])
-    told = [record for record in caplog.records if "cannot be reached" in record.message]
-    assert len(told) == 1
+    warnings = [record for record in caplog.records if "cannot be reached" in record.message]
+    assert len(warnings) == 1
     assert away == 0
 
 

@@ -79,28 +79,28 @@ def test_listeners_are_called_in_order_and_a_failing_one_stops_no_other(
     open_services: OpenServices, caplog: pytest.LogCaptureFixture
 ) -> None:
     rt = open_services().rt
-    heard: list[tuple[Event, datetime]] = []
+    calls: list[tuple[Event, datetime]] = []
 
     def fail(event: Event, at: datetime) -> None:
         raise RuntimeError("no")
 
     rt.events.on_event(fail)
-    rt.events.on_event(lambda event, at: heard.append((event, at)))
+    rt.events.on_event(lambda event, at: calls.append((event, at)))
     assert rt.hears_events
     rt.emit(created(1))
     rt.emit(created(2))
-    assert [event for event, _ in heard] == [created(1), created(2)]
-    assert heard[0][1].tzinfo is not None
+    assert [event for event, _ in calls] == [created(1), created(2)]
+    assert calls[0][1].tzinfo is not None
     assert "the event message.created could not be noted: RuntimeError" in caplog.text
 
 
 class Ear:
     def __init__(self) -> None:
-        self.heard: list[tuple[str, dict[str, Any]]] = []
+        self.events: list[tuple[str, dict[str, Any]]] = []
 
     @hookimpl
     def memservice_event_emitted(self, type: str, data: dict[str, Any]) -> None:
-        self.heard.append((type, data))
+        self.events.append((type, data))
 
 
 def test_plugins_receive_events(open_services: OpenServices) -> None:
@@ -108,7 +108,7 @@ def test_plugins_receive_events(open_services: OpenServices) -> None:
     rt = open_services(ear).rt
     assert rt.hears_events
     rt.emit(created())
-    assert ear.heard == [("message.created", created().data())]
+    assert ear.events == [("message.created", created().data())]
 
 
 def test_an_event_without_listeners_is_not_built(

@@ -88,7 +88,7 @@ class Asked:
         yield EmbedderProvider(name="asked", open=self._open, capabilities=self.capabilities)
 
 
-def said(request: CompletionRequest) -> Any:
+def answer_to(request: CompletionRequest) -> Any:
     """What the model answers where a test scripts nothing: a statement for each deriving, a
     summary, a text."""
     if request.response_schema is not None:
@@ -124,12 +124,12 @@ class Scene:
     def events(self) -> dict[str, list[dict[str, Any]]]:
         """All that arrived, by type. Ends the process's part."""
         self.rt.close()
-        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        by_type: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for request in self.collector.requests:
             body = json.loads(request.body)
             for event in body if isinstance(body, list) else [body]:
-                found[event["type"]].append(event)
-        return found
+                by_type[event["type"]].append(event)
+        return by_type
 
 
 Play = Callable[..., Scene]
@@ -142,7 +142,7 @@ def play(tmp_path: Path) -> Iterator[Play]:
     with receiving() as collector:
 
         def run(**settings: str) -> Scene:
-            given = {
+            environ = {
                 "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "e.db"),
                 "DB_SYNCHRONOUS": "normal",
                 "REASONER": "llm",
@@ -159,9 +159,9 @@ def play(tmp_path: Path) -> Iterator[Play]:
                 **SCRIPTED,
                 **settings,
             }
-            loaded = load_settings(environ=given, cwd=tmp_path)
+            loaded = load_settings(environ=environ, cwd=tmp_path)
             model, clock = ScriptedModel(), Clock()
-            model.say = said
+            model.say = answer_to
             rt = open_runtime(
                 loaded, "api", plugins=load_plugins(loaded, extra=[model, Asked()]), clock=clock
             )
@@ -275,22 +275,22 @@ def logged() -> Iterator[io.StringIO]:
     logger.setLevel(level)
 
 
-def hold_against_the_contract(found: dict[str, list[dict[str, Any]]]) -> None:
-    for kind, events in found.items():
+def hold_against_the_contract(by_type: dict[str, list[dict[str, Any]]]) -> None:
+    for kind, events in by_type.items():
         schema = EVENTS[kind].envelope_schema("here")
         for event in events:
             jsonschema.validate(event, schema)
-    ids = Counter(event["id"] for events in found.values() for event in events)
+    ids = Counter(event["id"] for events in by_type.values() for event in events)
     assert [name for name, number in ids.items() if number > 1] == []
 
 
 @pytest.mark.slow
 def test_every_event_has_its_fields_and_no_message_text(play: Play, logged: io.StringIO) -> None:
     scene = play()
-    found = scene.events()
-    hold_against_the_contract(found)
-    assert set(found) == set(EVENTS) - TRACES
-    of = {kind: [event["data"] for event in events] for kind, events in found.items()}
+    by_type = scene.events()
+    hold_against_the_contract(by_type)
+    assert set(by_type) == set(EVENTS) - TRACES
+    of = {kind: [event["data"] for event in events] for kind, events in by_type.items()}
 
     assert [(data["source"], data["message_count"]) for data in of["message.created"]] == [
         ("api", 10),
@@ -356,18 +356,18 @@ def test_every_event_has_its_fields_and_no_message_text(play: Play, logged: io.S
 @pytest.mark.slow
 def test_traces_are_sent_on_request_and_contain_texts(play: Play, logged: io.StringIO) -> None:
     scene = play(TELEMETRY_TRACE_PAYLOADS_ENABLED="true", TELEMETRY_TRACE_MAX_BYTES="20000")
-    found = scene.events()
-    hold_against_the_contract(found)
-    assert set(found) == set(EVENTS)
-    contents = {event["data"]["content_hash"]: event["data"] for event in found["trace.content"]}
-    assert len(contents) == len(found["trace.content"]), "a text is sent once"
+    by_type = scene.events()
+    hold_against_the_contract(by_type)
+    assert set(by_type) == set(EVENTS)
+    contents = {event["data"]["content_hash"]: event["data"] for event in by_type["trace.content"]}
+    assert len(contents) == len(by_type["trace.content"]), "a text is sent once"
     assert any(SECRET in content["content"] for content in contents.values())
     assert all(
         content["honcho_authored"] == (content["role"] in ("system", "tool_schema"))
         for content in contents.values()
     )
-    traced = [event["data"] for event in found["llm.call.traced"]]
-    assert len(traced) == len(found["llm.call.completed"])
+    traced = [event["data"] for event in by_type["llm.call.traced"]]
+    assert len(traced) == len(by_type["llm.call.completed"])
     for data in traced:
         references = [*data["input_message_refs"], *data["tool_schema_refs"]]
         references += [
@@ -376,13 +376,13 @@ def test_traces_are_sent_on_request_and_contain_texts(play: Play, logged: io.Str
         assert set(references) <= set(contents)
     assert {data["trace_id"] for data in traced if data["call_purpose"] == "dream.deduction"} == {
         event["data"]["run_id"]
-        for event in found["dream.run"]
+        for event in by_type["dream.run"]
         if event["data"]["trigger_reason"] != ERASURE
     }
     assert SECRET not in logged.getvalue()
     others = "".join(
         json.dumps(event)
-        for kind, events in found.items()
+        for kind, events in by_type.items()
         if kind not in TRACES
         for event in events
     )
@@ -396,12 +396,12 @@ def test_traces_of_some_purposes_only_and_cut_to_their_size(play: Play) -> None:
         TELEMETRY_TRACE_PURPOSES='["summary.short"]',
         TELEMETRY_TRACE_MAX_BYTES="50",
     )
-    found = scene.events()
-    assert {event["data"]["call_purpose"] for event in found["llm.call.traced"]} == {
+    events = scene.events()
+    assert {event["data"]["call_purpose"] for event in events["llm.call.traced"]} == {
         "summary.short"
     }
-    assert {event["data"]["was_truncated"] for event in found["llm.call.traced"]} == {True}
-    assert max(len(event["data"]["content"].encode()) for event in found["trace.content"]) <= 50
+    assert {event["data"]["was_truncated"] for event in events["llm.call.traced"]} == {True}
+    assert max(len(event["data"]["content"].encode()) for event in events["trace.content"]) <= 50
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from memservice.worker import heartbeats
 from memservice.worker.installation_metrics import InstallationMetrics
 from memservice.worker.polling import Worker
 from services.conftest import OpenServices
-from services.telemetry.test_metrics import samples, told, value
+from services.telemetry.test_metrics import exposition, samples, value
 from support.pipeline.fakes import ScriptedReasoner
 from support.services.services import ME, WORKSPACE, Services
 from support.telemetry.rules import Rule, Samples
@@ -45,12 +45,12 @@ def opened(
 
 
 def tasks(metrics: Metrics, kind: str) -> dict[str, float]:
-    text = told(metrics)
+    text = exposition(metrics)
     return {state: value(text, "memservice_tasks", kind=kind, state=state) for state in NOTHING}
 
 
 def oldest(metrics: Metrics, kind: str) -> float:
-    return value(told(metrics), "memservice_oldest_task_seconds", kind=kind)
+    return value(exposition(metrics), "memservice_oldest_task_seconds", kind=kind)
 
 
 def failing() -> ScriptedReasoner:
@@ -93,19 +93,19 @@ def test_failures_are_counted_by_kind_and_class_of_error(
     services.clock.advance(hours=1)
     Worker(services.rt).run_until_idle(30)
     labels = {"kind": "representation", "error": "RuntimeError"}
-    assert value(told(metrics), "memservice_task_failures_total", **labels) == 2
+    assert value(exposition(metrics), "memservice_task_failures_total", **labels) == 2
     assert tasks(metrics, "representation") == {**NOTHING, "failed": 1}
-    assert "what ann said" not in told(metrics)
+    assert "what ann said" not in exposition(metrics)
 
 
 def test_the_number_of_error_classes_is_bounded(metrics: Metrics) -> None:
     for number in range(MAX_ERRORS + 5):
         metrics.failure("embed", f"Error{number}")
     labels = {"kind": "embed", "error": OTHER_ERRORS}
-    assert value(told(metrics), "memservice_task_failures_total", **labels) == 5
+    assert value(exposition(metrics), "memservice_task_failures_total", **labels) == 5
     metrics.failure("embed", "Error0")
-    known = {"kind": "embed", "error": "Error0"}
-    assert value(told(metrics), "memservice_task_failures_total", **known) == 2
+    error_labels = {"kind": "embed", "error": "Error0"}
+    assert value(exposition(metrics), "memservice_task_failures_total", **error_labels) == 2
 
 
 class Transport:
@@ -138,7 +138,7 @@ def test_deliveries_are_counted_by_outcome(open_services: OpenServices, metrics:
         for _ in range(2):
             Worker(services.rt).run_until_idle(30)
             services.clock.advance(hours=1)
-    text = told(metrics)
+    text = exposition(metrics)
     assert {
         outcome: value(text, "memservice_webhook_deliveries_total", outcome=outcome)
         for outcome in ("delivered", "to_be_retried", "dead_letter")
@@ -150,7 +150,7 @@ def test_deliveries_are_counted_by_outcome(open_services: OpenServices, metrics:
 def parts(metrics: Metrics) -> dict[str, float]:
     return {
         dict(labels)["part"]: number
-        for (name, labels), number in samples(told(metrics)).items()
+        for (name, labels), number in samples(exposition(metrics)).items()
         if name == "memservice_part_up"
     }
 
@@ -204,7 +204,7 @@ def test_alerts_ask_for_metrics_and_labels_that_exist(
 ) -> None:
     opened(open_services, metrics)
     labels_of: dict[str, set[str]] = {}
-    for name, labels in samples(told(metrics)):
+    for name, labels in samples(exposition(metrics)):
         labels_of.setdefault(name, set()).update(dict(labels))
     assert len(rules) == 4
     for name, rule in rules.items():
@@ -228,7 +228,7 @@ def test_each_alert_fires_for_its_fault_alone(
 
     def now() -> Samples:
         heartbeats.register(services.rt, name)
-        return samples(told(metrics))
+        return samples(exposition(metrics))
 
     well = now()
     assert firing(rules, well, well) == {"MemservicePartDown": ["redis"]}
@@ -247,7 +247,7 @@ def test_each_alert_fires_for_its_fault_alone(
     }
     assert firing(rules, failed, failed) == {"MemservicePartDown": ["redis"]}
     services.clock.advance(seconds=61)
-    alone = samples(told(metrics))
+    alone = samples(exposition(metrics))
     assert firing(rules, alone, failed) == {
         "MemserviceNoWorker": ["memservice"],
         "MemservicePartDown": ["redis"],

@@ -172,8 +172,8 @@ def test_calls_of_many_threads_are_all_stored(open_services: OpenServices) -> No
 
 def test_calls_are_events_too(open_services: OpenServices) -> None:
     rt = open_services(role="api").rt
-    heard: list[Event] = []
-    rt.events.on_event(lambda event, at: heard.append(event))
+    events: list[Event] = []
+    rt.events.on_event(lambda event, at: events.append(event))
     rt.events.called(
         replace(CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3)
     )
@@ -191,7 +191,7 @@ def test_calls_are_events_too(open_services: OpenServices) -> None:
                 input_count=4,
             )
         )
-    failed, passed, embedded = heard
+    failed, passed, embedded = events
     assert isinstance(failed, LlmCallCompleted)
     assert (failed.outcome, failed.is_final_attempt, failed.error_class, failed.retry_attempts) == (
         "error",

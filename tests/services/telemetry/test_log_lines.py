@@ -42,9 +42,9 @@ def test_text_is_the_default_and_lines_of_a_request_have_its_id(written: Callabl
     log.info("alone")
     with working_for("abc"):
         log.warning("for %s", "somebody")
-    alone, known = written().splitlines()
+    alone, of_request = written().splitlines()
     assert re.fullmatch(r"\S+ \S+ INFO memservice\.test alone", alone)
-    assert known.endswith("WARNING memservice.test for somebody request_id=abc")
+    assert of_request.endswith("WARNING memservice.test for somebody request_id=abc")
     assert request_id() is None
 
 
@@ -58,29 +58,29 @@ def test_json_is_one_object_a_line_with_errors_in_it(written: Callable[[], str])
             log.exception("two\nlines")
     log.debug("not shown")
     (line,) = written().splitlines()
-    found = json.loads(line)
-    assert (found["level"], found["logger"], found["message"], found["request_id"]) == (
+    entry = json.loads(line)
+    assert (entry["level"], entry["logger"], entry["message"], entry["request_id"]) == (
         "error",
         "memservice.test",
         "two\nlines",
         "abc",
     )
-    assert "KeyError: 'x'" in found["error"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", found["time"])
+    assert "KeyError: 'x'" in entry["error"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", entry["time"])
 
 
-@pytest.mark.parametrize("given", ["my-request.1", None, "two words", "x" * 200])
+@pytest.mark.parametrize("incoming", ["my-request.1", None, "two words", "x" * 200])
 def test_a_valid_request_id_is_kept_and_passed_to_tasks(
-    open_services: OpenServices, written: Callable[[], str], given: str | None
+    open_services: OpenServices, written: Callable[[], str], incoming: str | None
 ) -> None:
     set_up("json")
     services = open_services()
     client = create_app(runtime=services.rt).test_client()
-    headers = {} if given is None else {"X-Request-Id": given}
+    headers = {} if incoming is None else {"X-Request-Id": incoming}
     answer = client.post("/v3/workspaces/w/sessions/s/messages", json=MESSAGES, headers=headers)
     assert answer.status_code == 201
     number = answer.headers["X-Request-Id"]
-    assert (number == given) == (given == "my-request.1")
+    assert (number == incoming) == (incoming == "my-request.1")
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", number)
     assert request_id() is None, "the request is over"
     with services.rt.storage.read() as tx:

@@ -61,21 +61,21 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def samples(text: str) -> dict[Sample, float]:
-    found: dict[Sample, float] = {}
+    by_sample: dict[Sample, float] = {}
     for line in text.splitlines():
         match = SAMPLE.match(line)
         if match and not line.startswith("#"):
-            found[match["name"], frozenset(LABEL.findall(match["labels"] or ""))] = float(
+            by_sample[match["name"], frozenset(LABEL.findall(match["labels"] or ""))] = float(
                 match["value"]
             )
-    return found
+    return by_sample
 
 
 def value(text: str, name: str, **labels: str) -> float:
     return samples(text)[name, frozenset({"namespace": "memservice", **labels}.items())]
 
 
-def told(metrics: Metrics) -> str:
+def exposition(metrics: Metrics) -> str:
     return metrics.exposition()[0].decode()
 
 
@@ -93,28 +93,28 @@ def test_every_metric_has_its_name_type_and_labels(open_services: OpenServices) 
     metrics.failure("representation", "ValueError")
     services.say("s", ("ann", "hi"))
     services.rt.emit(_chat())
-    text = told(metrics)
+    text = exposition(metrics)
     kinds = dict(line.split()[2:4] for line in text.splitlines() if line.startswith("# TYPE"))
     expected = {}
     for line in LISTED.strip().splitlines():
         name, kind, *labels = line.split()
         expected[name] = kind
-        found = {
+        label_sets = {
             frozenset(name for name, _ in labels)
             for (sample, labels) in samples(text)
             if sample in (name, f"{name}_count")
         }
-        assert found == {frozenset({"namespace", *labels})}, name
+        assert label_sets == {frozenset({"namespace", *labels})}, name
     assert kinds == expected
     assert {labels for _, labels in samples(text) if ("namespace", "here") not in labels} == set()
 
 
 def test_bounded_labels_start_at_zero() -> None:
-    text = told(Metrics("memservice", "api"))
-    found = samples(text)
+    text = exposition(Metrics("memservice", "api"))
+    by_sample = samples(text)
     build = {"namespace": "memservice", "version": memservice.__version__}
-    assert found.pop(("memservice_build_info", frozenset(build.items()))) == 1
-    assert set(found.values()) == {0.0}
+    assert by_sample.pop(("memservice_build_info", frozenset(build.items()))) == 1
+    assert set(by_sample.values()) == {0.0}
     for outcome in ("delivered", "to_be_retried", "dead_letter"):
         assert value(text, "memservice_webhook_deliveries_total", outcome=outcome) == 0
     for kind, listed in EVENTS.items():
@@ -179,12 +179,12 @@ def test_requests_count_under_their_route_and_unknown_paths_add_no_labels(
     assert {
         dict(labels)["method"] for name, labels in samples(text) if name == "api_requests_total"
     } == {"GET", "POST", "unknown"}
-    found = [
+    bounds = [
         dict(labels)["le"]
         for name, labels in samples(text)
         if name.endswith("_bucket") and ("endpoint", route) in labels
     ]
-    assert found == BUCKETS
+    assert bounds == BUCKETS
     again = client.get("/metrics").text
     assert (
         value(again, "api_requests_total", method="GET", endpoint="/metrics", status_code="200")
@@ -211,7 +211,7 @@ def test_messages_and_tasks_count_by_workspace(open_services: OpenServices) -> N
     services.say("s", ("ann", "I like tea."), ("ann", "I own a boat."))
     services.say("s", ("bob", "I sail."))
     Worker(services.rt).run_until_idle(30)
-    text = told(metrics)
+    text = exposition(metrics)
     assert value(text, "messages_created_total", workspace_name="w") == 3
     assert (
         value(
@@ -281,7 +281,7 @@ def test_tokens_come_from_the_events(open_services: OpenServices) -> None:
             search_tool_calls_count=0,
         )
     )
-    text = told(metrics)
+    text = exposition(metrics)
     assert value(text, "dialectic_calls_total", workspace_name="w", reasoning_level="low") == 1
     assert (
         value(
@@ -311,7 +311,7 @@ def test_connections_are_reported_if_the_storage_counts_them(open_services: Open
     metrics = Metrics("memservice", "deriver")
     services = open_services(role="worker", metrics=metrics)
     services.say("s", ("ann", "hi"))
-    text = told(metrics)
+    text = exposition(metrics)
     size = value(text, "db_pool_connections", instance_type="deriver", state="size")
     assert size == (
         services.rt.settings.db.pool_size if services.rt.storage.name == "sqlite" else 0
@@ -333,7 +333,7 @@ def test_a_second_worker_takes_over_the_metrics_port() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     first = MetricsEndpoint("127.0.0.1", port, lambda: (b"first\n", "text/plain"))
-    assert first.listening.wait(30)
+    assert first.listening.wait(5)
     second = MetricsEndpoint("127.0.0.1", port, lambda: (b"second\n", "text/plain"))
     url = f"http://127.0.0.1:{first.port}/metrics"
     with urllib.request.urlopen(url, timeout=5) as answer:
@@ -343,7 +343,7 @@ def test_a_second_worker_takes_over_the_metrics_port() -> None:
     assert refused.value.code == 404
     refused.value.close()
     first.close()
-    assert second.listening.wait(30)
+    assert second.listening.wait(10)
     with urllib.request.urlopen(url, timeout=5) as answer:
         assert answer.read() == b"second\n"
     second.close()
@@ -359,7 +359,7 @@ def test_values_that_another_process_is_about_to_write_are_left_out(
     written.write_value(mmap_key("lamps", "lamps_total", [], [], "Lamps."), 3.0, 0.0)
     written.close()
     monkeypatch.setenv(telemetry_metrics.DIRECTORY, str(tmp_path))
-    assert "lamps_total 3.0" in told(Metrics("memservice", "deriver"))
+    assert "lamps_total 3.0" in exposition(Metrics("memservice", "deriver"))
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_a_client_that_has_gone_is_no_error(
 
     caplog.set_level("DEBUG", "memservice.metrics")
     endpoint = MetricsEndpoint("127.0.0.1", 0, failing)
-    assert endpoint.listening.wait(30)
+    assert endpoint.listening.wait(5)
     with pytest.raises(ConnectionError):
         urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics", timeout=5)
     endpoint.close()
@@ -387,7 +387,7 @@ def test_the_number_of_workspace_labels_is_limited(monkeypatch: pytest.MonkeyPat
     for number in range(50):
         metrics.worked("embed", f"w{number}", 1)
     metrics.worked("embed", "w1", 1)
-    text = told(metrics)
+    text = exposition(metrics)
     name = "deriver_queue_items_processed_total"
     assert value(text, name, workspace_name="w1", task_type="embed") == 2
     assert value(text, name, workspace_name="(other)", task_type="embed") == 47

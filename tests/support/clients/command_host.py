@@ -23,7 +23,7 @@ PAUSES = "TEST_LONGEST_PAUSE_SECONDS"
 """A setting of one command: the most that it pauses between two tries."""
 
 
-def _become(words: list[str], settings: dict[str, str], output: IO[str], said: IO[str]) -> int:
+def _become(words: list[str], settings: dict[str, str], output: IO[str], errors: IO[str]) -> int:
     """Be the command, in a process of its own; its exit code."""
     signal.alarm(SECONDS)
     os.environ.update(settings)
@@ -31,7 +31,7 @@ def _become(words: list[str], settings: dict[str, str], output: IO[str], said: I
         pause, longest = time.sleep, float(settings[PAUSES])
         time.sleep = lambda seconds: pause(min(float(seconds), longest))
     os.dup2(output.fileno(), 1)
-    os.dup2(said.fileno(), 2)
+    os.dup2(errors.fileno(), 2)
     sys.argv = ["honcho", *words]
     try:
         app()
@@ -44,17 +44,17 @@ def _become(words: list[str], settings: dict[str, str], output: IO[str], said: I
 
 
 def _run(words: list[str], settings: dict[str, str]) -> dict[str, Any]:
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         child = os.fork()
         if child == 0:
-            code = _become(words, settings, output, said)
+            code = _become(words, settings, output, errors)
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         output.seek(0)
-        said.seek(0)
-        return {"code": code, "output": output.read(), "said": said.read()}
+        errors.seek(0)
+        return {"code": code, "output": output.read(), "said": errors.read()}
 
 
 if __name__ == "__main__":

@@ -22,18 +22,18 @@ class Done:
 
     code: int
     output: Any
-    said: str
+    error_line: str
 
     @classmethod
-    def of(cls, code: int, output: str, said: str) -> Done:
-        lines = said.strip().splitlines()
+    def of(cls, code: int, output: str, text: str) -> Done:
+        lines = text.strip().splitlines()
         return cls(code, json.loads(output) if output.strip() else None, lines[-1] if lines else "")
 
     @property
     def error(self) -> dict[str, Any]:
         """What it says went wrong: `code`, `message` and perhaps `details`."""
-        found: dict[str, Any] = json.loads(self.said)["error"]
-        return found
+        body: dict[str, Any] = json.loads(self.error_line)["error"]
+        return body
 
 
 class Commands:
@@ -77,7 +77,7 @@ class Commands:
     def __call__(self, *words: str, **settings: str) -> Any:
         """What a command prints that has to succeed."""
         done = self.run(*words, **settings)
-        assert done.code == 0, f"{' '.join(words)} ended with {done.code}: {done.said}"
+        assert done.code == 0, f"{' '.join(words)} ended with {done.code}: {done.error_line}"
         return done.output
 
     def several(self, *commands: Sequence[str]) -> list[Done]:
@@ -92,5 +92,5 @@ class Commands:
     def until(self, expected: Any, *words: str, part: str, seconds: float = 60.0) -> None:
         """Run a command until a part of what it prints is as expected."""
         deadline = time.monotonic() + seconds
-        while (found := self(*words)[part]) != expected:
-            assert time.monotonic() < deadline, f"{part} is {found!r} instead of {expected!r}"
+        while (value := self(*words)[part]) != expected:
+            assert time.monotonic() < deadline, f"{part} is {value!r} instead of {expected!r}"

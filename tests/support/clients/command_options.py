@@ -15,13 +15,13 @@ from typer.main import get_command  # type: ignore[import-not-found]
 
 def options_of(command: Any) -> list[list[str]]:
     """Every option as its names, which all do the same."""
-    found = [
+    options = [
         names
         for parameter in command.params
         for names in (parameter.opts, parameter.secondary_opts)
         if names
     ]
-    return [names for names in found if names[0].startswith("-")]
+    return [names for names in options if names[0].startswith("-")]
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> dict[str, list[list[str]]]:

@@ -30,18 +30,18 @@ class Known:
     times_derived: int = 1
 
 
-def derive(server: Server, workspace: str, known: Known) -> str:
+def derive(server: Server, workspace: str, details: Known) -> str:
     """Store it for the pair of its first source; its id."""
 
     def change(tx: Transaction) -> str:
         row = tx.workspaces.by_slug(workspace)
         assert row is not None
-        source = tx.conclusions.by_uid(row.key, known.sources[0])
+        source = tx.conclusions.by_uid(row.key, details.sources[0])
         assert source is not None
         changed: dict[str, Any] = {
-            "level": known.level,
-            "source_ids": known.sources,
-            "times_derived": known.times_derived,
+            "level": details.level,
+            "source_ids": details.sources,
+            "times_derived": details.times_derived,
         }
         (stored,) = tx.conclusions.put(
             [
@@ -50,7 +50,7 @@ def derive(server: Server, workspace: str, known: Known) -> str:
                     key=0,
                     uid=new_uid(),
                     fingerprint=new_uid(),
-                    content=known.content,
+                    content=details.content,
                     **changed,
                 )
             ]
@@ -62,7 +62,7 @@ def derive(server: Server, workspace: str, known: Known) -> str:
         load_settings(environ={}, cwd=server.folder, overrides={"DB_CONNECTION_URI": server.uri})
     )
     try:
-        vectors = indexing.embed_inline(runtime, [known.content])
+        vectors = indexing.embed_inline(runtime, [details.content])
         return runtime.storage.write(change)
     finally:
         runtime.close()

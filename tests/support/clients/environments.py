@@ -18,10 +18,10 @@ BUILD_SECONDS = 420
 
 def cache() -> Path:
     """`MEMSERVICE_TEST_CACHE`, else `memservice` in the user's cache."""
-    given = os.environ.get("MEMSERVICE_TEST_CACHE")
+    folder = os.environ.get("MEMSERVICE_TEST_CACHE")
     return (
-        Path(given)
-        if given
+        Path(folder)
+        if folder
         else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memservice"
     )
 

@@ -24,9 +24,9 @@ def answer(request: ModelRequest) -> Say:
         if ASKED in own and "recall" in request.tools:
             return _call("recall", query="the city where the user lives: Porto, moved")
     others = [turn for turn in turns if turn["role"] != "user" or str(turn["content"]) != own]
-    known = re.search(r"I moved to Porto in \w+\.", json.dumps(others))
+    match = re.search(r"I moved to Porto in \w+\.", json.dumps(others))
     if ASKED in own:
-        return Say((f"You said: {known[0]}" if known else "I do not know.",))
+        return Say((f"You said: {match[0]}" if match else "I do not know.",))
     return Say(("Noted.",))
 
 

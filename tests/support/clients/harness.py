@@ -29,14 +29,16 @@ def awaited(method: Callable[..., Any], name: str) -> Callable[..., Awaitable[An
     CALLED.add(name)
 
     async def call(*args: Any, **options: Any) -> Any:
-        GIVEN.update(f"{name}({parameter})" for parameter in given(method, args, options))
+        GIVEN.update(f"{name}({parameter})" for parameter in parameters_of(method, args, options))
         result = method(*args, **options)
         return await result if inspect.isawaitable(result) else result
 
     return call
 
 
-def given(method: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> list[str]:
+def parameters_of(
+    method: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
+) -> list[str]:
     """The names of the parameters that a call gives."""
     try:
         return list(inspect.signature(method).bind(*args, **options).arguments)
@@ -63,23 +65,23 @@ class Caller:
     async def until(self, look: Callable[[], Awaitable[Any]]) -> Any:
         """What `look` gives as soon as it is something."""
         deadline = time.monotonic() + PATIENCE
-        while not (found := await look()):
+        while not (result := await look()):
             assert time.monotonic() < deadline, "it does not come about"
             await asyncio.sleep(0.05)
-        return found
+        return result
 
     async def raises(self, error: type[Exception] | str, call: Awaitable[Any]) -> Any:
         """The error that the call raises, which must be of this very class, or of the class of this
         name."""
-        wanted = error if isinstance(error, str) else error.__name__
+        name = error if isinstance(error, str) else error.__name__
         try:
             result = await call
         except Exception as caught:  # its class is what is looked at
             raised = caught
         else:
-            raise AssertionError(f"{wanted} was not raised, the answer was {result!r}")
-        same = type(raised).__name__ == wanted if isinstance(error, str) else type(raised) is error
-        assert same, f"{type(raised).__name__} instead of {wanted}: {raised}"
+            raise AssertionError(f"{name} was not raised, the answer was {result!r}")
+        same = type(raised).__name__ == name if isinstance(error, str) else type(raised) is error
+        assert same, f"{type(raised).__name__} instead of {name}: {raised}"
         return raised
 
 
@@ -156,9 +158,9 @@ class Resource:
 
     def any(self, *names: str) -> Any:
         name = next(name for name in names if hasattr(self._target, name))
-        found = getattr(self._target, name)
+        member = getattr(self._target, name)
         path = f"{self._path}{name}"
-        return Resource(found, f"{path}.") if is_resource(found) else awaited(found, path)
+        return Resource(member, f"{path}.") if is_resource(member) else awaited(member, path)
 
     async def streamed(self, name: str, *args: Any, **options: Any) -> tuple[str, str]:
         """The content type and the text of an answer that is read as it comes."""
@@ -182,13 +184,13 @@ def is_resource(thing: Any) -> bool:
 def methods_of(resource: Any, path: str = "") -> set[str]:
     """Every method of a generated client's resource and of those within it, as
     `workspaces.peers.list`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for name in dir(type(resource)):
         if name.startswith(("_", "with_")):
             continue
         member = getattr(resource, name)
         if is_resource(member):
-            found |= methods_of(member, f"{path}{name}.")
+            names |= methods_of(member, f"{path}{name}.")
         elif is_resource(resource) and callable(member):
-            found.add(f"{path}{name}")
-    return found
+            names.add(f"{path}{name}")
+    return names

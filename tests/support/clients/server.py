@@ -28,7 +28,7 @@ class Server:
     def __init__(self, folder: Path, *options: str, **settings: str) -> None:
         self.folder = folder
         self.uri = settings.get("DB_CONNECTION_URI", f"sqlite:///{folder}/memservice.db")
-        self._said: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._lines: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self.process = preloaded.start(
             ["serve", "--port", "0", *options],
             folder,
@@ -37,18 +37,18 @@ class Server:
         )
         self._listening = threading.Event()
         self._readers = [
-            threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._said
+            threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._lines
         ]
         for reader in self._readers:
             reader.start()
 
     @property
     def output(self) -> str:
-        return "".join(self._said["stdout"])
+        return "".join(self._lines["stdout"])
 
     @property
     def log(self) -> str:
-        return "".join(self._said["stderr"])
+        return "".join(self._lines["stderr"])
 
     @property
     def url(self) -> str:
@@ -60,9 +60,9 @@ class Server:
                     "the server did not start (status "
                     f"{self.process.poll()}):\n{self.output}{self.log}"
                 )
-        found = re.search(r"^listening +(http://\S+)", self.output, re.M)
-        assert found is not None
-        return found[1]
+        match = re.search(r"^listening +(http://\S+)", self.output, re.M)
+        assert match is not None
+        return match[1]
 
     def wait_until_healthy(self) -> None:
         """Until it answers. Raises with what it said if it does not."""
@@ -91,13 +91,13 @@ class Server:
             self.process.wait()
             raise
         for reader in self._readers:
-            reader.join(30)
+            reader.join(10)
         return status
 
     def _read(self, name: str) -> None:
         stream = getattr(self.process, name)
         for line in stream:
-            self._said[name].append(line)
+            self._lines[name].append(line)
             if line.startswith("listening"):
                 self._listening.set()
         stream.close()

@@ -94,8 +94,8 @@ def test_requests_are_measured_without_a_server(
 
 
 def test_an_error_in_process_is_counted() -> None:
-    def refusing(given: dict[str, Any], start: Any) -> list[bytes]:
-        start("503 Service Unavailable" if "busy" in given["PATH_INFO"] else "200 OK", [])
+    def refusing(environment: dict[str, Any], start: Any) -> list[bytes]:
+        start("503 Service Unavailable" if "busy" in environment["PATH_INFO"] else "200 OK", [])
         return [b"{}"]
 
     one = scenarios.Scenario("one", lambda dice: Request("GET", "/busy?a=1"))
@@ -194,9 +194,9 @@ def test_a_chart_shows_ours_and_the_reference() -> None:
 
 
 def test_an_unknown_scenario_is_answered_with_the_known_ones() -> None:
-    known = [scenarios.Scenario("one", lambda dice: Request("GET", "/"))]
+    one_scenario = [scenarios.Scenario("one", lambda dice: Request("GET", "/"))]
     with pytest.raises(SystemExit, match="unknown scenarios: two; known: one"):
-        load.chosen(known, "one,two")
+        load.chosen(one_scenario, "one,two")
 
 
 def test_every_figure_of_the_reference_belongs_to_a_scenario() -> None:

@@ -76,9 +76,9 @@ def test_conversations_are_the_same_for_a_seed_and_differ_between_seeds() -> Non
 
 
 def test_every_question_has_evidence_in_its_own_conversation() -> None:
-    made = conversations(1, 16, 40)
-    assert {c.language for c in made} == {"en", "de", "es", "ja", "zh"}
-    for one in made:
+    generated = conversations(1, 16, 40)
+    assert {c.language for c in generated} == {"en", "de", "es", "ja", "zh"}
+    for one in generated:
         keys = [turn.key for turn in one.turns]
         assert keys == list(range(1, len(keys) + 1))
         assert all(
@@ -90,7 +90,7 @@ def test_every_question_has_evidence_in_its_own_conversation() -> None:
         assert {turn.speaker for turn in one.turns} == set(one.speakers)
         assert not any("{" in turn.text for turn in one.turns)
         assert not any("{" in question.text for question in one.questions)
-    categories = {question.category for one in made for question in one.questions}
+    categories = {question.category for one in generated for question in one.questions}
     assert categories >= {
         "near",
         "own",
@@ -161,7 +161,7 @@ def test_a_conversation_is_indexed_once_per_turn() -> None:
 
 
 def test_locomo_is_read_with_its_messy_evidence(tmp_path: Path) -> None:
-    said = [
+    turns = [
         {"speaker": "Ann", "dia_id": "D1:1", "text": "Hi!"},
         {"speaker": "Ben", "dia_id": "D1:2", "text": "Look", "blip_caption": "a photo of a boat"},
     ]
@@ -172,7 +172,7 @@ def test_locomo_is_read_with_its_messy_evidence(tmp_path: Path) -> None:
             "speaker_a": "Ann",
             "speaker_b": "Ben",
             "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": said,
+            "session_1": turns,
             "session_2_date_time": "9:00 am on 9 June, 2023",
             "session_2": later,
             "session_3_date_time": "9:00 am on 10 June, 2023",

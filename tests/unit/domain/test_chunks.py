@@ -50,9 +50,9 @@ def test_endless_marks_do_not_stop_cutting() -> None:
 
 @given(st.text(st.sampled_from("ab \n\r.。\u0301\u200d👩"), max_size=200), st.integers(1, 40))
 def test_pieces_join_to_the_text_and_are_short_enough(text: str, size: int) -> None:
-    found = list(chunks(text, size))
-    assert "".join(chunk.text for chunk in found) == text
-    assert all(len(chunk.text) <= size for chunk in found)
-    assert all(chunk.text for chunk in found) or found[0].text == text == ""
-    assert all(text[chunk.start : chunk.end] == chunk.text for chunk in found)
-    assert [chunk.start for chunk in found[1:]] == [chunk.end for chunk in found[:-1]]
+    pieces = list(chunks(text, size))
+    assert "".join(chunk.text for chunk in pieces) == text
+    assert all(len(chunk.text) <= size for chunk in pieces)
+    assert all(chunk.text for chunk in pieces) or pieces[0].text == text == ""
+    assert all(text[chunk.start : chunk.end] == chunk.text for chunk in pieces)
+    assert [chunk.start for chunk in pieces[1:]] == [chunk.end for chunk in pieces[:-1]]

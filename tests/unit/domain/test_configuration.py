@@ -10,14 +10,14 @@ from memservice.domain.configuration import Defaults, clean, merge, public, reso
 
 
 def test_null_leaves_and_unknown_keys_of_sections_are_dropped_unknown_sections_kept() -> None:
-    given = {
+    configuration = {
         "reasoning": {"enabled": None, "custom_instructions": "be brief", "other": 1},
         "summary": None,
         "dream": {},
         "own": {"a": None, "b": 1},
         "empty": None,
     }
-    assert clean(given) == {
+    assert clean(configuration) == {
         "reasoning": {"custom_instructions": "be brief"},
         "dream": {},
         "own": {"a": None, "b": 1},
@@ -55,16 +55,16 @@ def test_the_strongest_layer_with_a_value_wins_leaf_by_leaf() -> None:
         "summary": {"enabled": False, "messages_per_short_summary": 12},
         "peer_card": {"use": False},
     }
-    found = resolve(Defaults(), message, session, workspace)
-    assert found.reasoning is True
-    assert found.summary is False
-    assert (found.messages_per_short_summary, found.messages_per_long_summary) == (10, 60)
-    assert (found.card_use, found.card_create) == (False, True)
-    assert found.instructions == {"reasoning": "session"}
+    settings = resolve(Defaults(), message, session, workspace)
+    assert settings.reasoning is True
+    assert settings.summary is False
+    assert (settings.messages_per_short_summary, settings.messages_per_long_summary) == (10, 60)
+    assert (settings.card_use, settings.card_create) == (False, True)
+    assert settings.instructions == {"reasoning": "session"}
 
 
 def test_general_instructions_precede_those_of_a_section() -> None:
-    found = resolve(
+    settings = resolve(
         Defaults(),
         {
             "custom_instructions": "all",
@@ -72,7 +72,7 @@ def test_general_instructions_precede_those_of_a_section() -> None:
             "summary": None,
         },
     )
-    assert found.instructions == {
+    assert settings.instructions == {
         "reasoning": "all",
         "peer_card": "all",
         "summary": "all",
@@ -104,8 +104,8 @@ def test_older_switches_count_unless_a_stronger_layer_has_the_present_one(
 
 @pytest.mark.parametrize("odd", [0, -5, "12", 1.5, True, [], {}])
 def test_an_invalid_interval_counts_as_unset(odd: object) -> None:
-    found = resolve(
+    settings = resolve(
         Defaults(),
         {"summary": {"messages_per_short_summary": odd, "messages_per_long_summary": odd}},
     )
-    assert (found.messages_per_short_summary, found.messages_per_long_summary) == (20, 60)
+    assert (settings.messages_per_short_summary, settings.messages_per_long_summary) == (20, 60)

@@ -32,27 +32,27 @@ def right_answers() -> list[list[bool]]:
     return answers(PROBES, CASES[Message])
 
 
-def loose_contains(stored: Any, wanted: Any) -> bool:
+def loose_contains(stored: Any, expected: Any) -> bool:
     """Python's equality: true equals 1."""
-    if isinstance(wanted, dict):
+    if isinstance(expected, dict):
         return isinstance(stored, dict) and all(
-            key in stored and loose_contains(stored[key], inner) for key, inner in wanted.items()
+            key in stored and loose_contains(stored[key], inner) for key, inner in expected.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(expected, list):
         return isinstance(stored, list) and all(
-            any(loose_contains(item, inner) for item in stored) for inner in wanted
+            any(loose_contains(item, inner) for item in stored) for inner in expected
         )
-    return bool(stored == wanted)
+    return bool(stored == expected)
 
 
-def equal_lists(stored: Any, wanted: Any) -> bool:
+def equal_lists(stored: Any, expected: Any) -> bool:
     """Lists equal only as wholes."""
-    if isinstance(wanted, dict):
+    if isinstance(expected, dict):
         return isinstance(stored, dict) and all(
-            key in stored and equal_lists(stored[key], inner) for key, inner in wanted.items()
+            key in stored and equal_lists(stored[key], inner) for key, inner in expected.items()
         )
-    return jsontext.contains(stored, wanted) and (
-        not isinstance(wanted, list) or len(stored) == len(wanted)
+    return jsontext.contains(stored, expected) and (
+        not isinstance(expected, list) or len(stored) == len(expected)
     )
 
 
@@ -126,10 +126,10 @@ def test_a_wrong_rule_is_detected(
 @pytest.mark.slow
 @pytest.mark.parametrize("record", [Message, Session, Conclusion])
 def test_probes_distinguish_rows(record: Any) -> None:
-    found = answers(list(corpus.probes(record)), CASES[record])
-    telling = [row for row in found if any(row) and not all(row)]
-    assert len(telling) / len(found) > 0.8
-    assert len({tuple(row) for row in found}) > 100
+    rows_by_probe = answers(list(corpus.probes(record)), CASES[record])
+    telling = [row for row in rows_by_probe if any(row) and not all(row)]
+    assert len(telling) / len(rows_by_probe) > 0.8
+    assert len({tuple(row) for row in rows_by_probe}) > 100
 
 
 @pytest.mark.parametrize(

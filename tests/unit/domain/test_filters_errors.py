@@ -21,10 +21,10 @@ from memservice.domain.filters import (
 def problem(filters: object, resource: Resource = MESSAGE) -> tuple[tuple[str | int, ...], str]:
     with pytest.raises(InvalidInput) as caught:
         parse_filters(filters, resource, workspace_id="w")
-    (found,) = caught.value.problems
-    assert found.kind == "value_error"
-    assert found.loc[:1] == ("filters",)
-    return found.loc[1:], found.message
+    (entry,) = caught.value.problems
+    assert entry.kind == "value_error"
+    assert entry.loc[:1] == ("filters",)
+    return entry.loc[1:], entry.message
 
 
 def nested(levels: int, operator: str = "AND") -> dict[str, Any]:
@@ -179,9 +179,9 @@ def nested(levels: int, operator: str = "AND") -> dict[str, Any]:
 def test_invalid_filters_are_refused(
     filters: object, loc: tuple[str | int, ...], message: str | None
 ) -> None:
-    found_loc, found = problem(filters)
+    found_loc, kind_of_problem = problem(filters)
     assert found_loc == loc
-    assert message is None or found == message
+    assert message is None or kind_of_problem == message
 
 
 def test_the_error_for_an_object_without_operators_lists_them() -> None:
@@ -249,9 +249,9 @@ def test_the_error_for_an_object_without_operators_lists_them() -> None:
 def test_filters_are_refused_by_resource(
     resource: Resource, filters: dict[str, Any], message: str | None
 ) -> None:
-    loc, found = problem(filters, resource)
+    loc, text = problem(filters, resource)
     assert loc == tuple(filters)
-    assert message is None or found == message
+    assert message is None or text == message
 
 
 @pytest.mark.parametrize("operator", ["AND", "OR", "NOT"])

@@ -35,7 +35,7 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
 def message(**fields: Any) -> Message:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "uid": "m",
         "workspace_key": 1,
         "session_key": 1,
@@ -48,11 +48,11 @@ def message(**fields: Any) -> Message:
         "tokens_through": 5,
         "created_at": NOON,
     }
-    return Message(**(given | fields))
+    return Message(**(defaults | fields))
 
 
 def conclusion(**fields: Any) -> Conclusion:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "uid": "c",
         "workspace_key": 1,
         "collection_key": 1,
@@ -65,7 +65,7 @@ def conclusion(**fields: Any) -> Conclusion:
         "said_at": NOON,
         "created_at": NOON,
     }
-    return Conclusion(**(given | fields))
+    return Conclusion(**(defaults | fields))
 
 
 def holds(filters: dict[str, Any], row: Any, resource: Resource) -> bool:
@@ -346,9 +346,9 @@ def test_parsed_trees_are_simplified() -> None:
 
 
 def test_names_that_the_route_decides_are_skipped_at_the_top_only() -> None:
-    given = {"peer_id": 5, "workspace_id": "x", "OR": [{"peer_id": "a"}]}
+    filters = {"peer_id": 5, "workspace_id": "x", "OR": [{"peer_id": "a"}]}
     assert parse_filters(
-        given, MESSAGE, workspace_id="w", ignore=("peer_id", "workspace_id")
+        filters, MESSAGE, workspace_id="w", ignore=("peer_id", "workspace_id")
     ) == Equal("author", "a")
 
 

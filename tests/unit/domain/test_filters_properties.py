@@ -95,10 +95,10 @@ def test_conditions_have_two_valued_logic(resource: Resource, data: st.DataObjec
 
 
 @settings(max_examples=examples(50), deadline=None)
-@given(key=s.keys, wanted=s.values)
-def test_a_row_with_the_value_is_found_by_it(key: str, wanted: Any) -> None:
-    row = corpus.messages(metadata={key: wanted, "more": 1})[0]
-    assert matches(row, parse_containment({key: wanted}))
+@given(key=s.keys, value=s.values)
+def test_a_row_with_the_value_is_found_by_it(key: str, value: Any) -> None:
+    row = corpus.messages(metadata={key: value, "more": 1})[0]
+    assert matches(row, parse_containment({key: value}))
 
 
 @settings(max_examples=examples(50), deadline=None)

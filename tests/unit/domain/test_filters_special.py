@@ -67,14 +67,14 @@ def test_invalid_allowlists_are_refused(filters: Any, loc: tuple[str | int, ...]
 def test_containment_takes_every_key_literally() -> None:
     assert parse_containment(None) == TRUE
     assert parse_containment({}) == TRUE
-    given = {"AND": [1], "z": {"gte": 1}, "a": "*", "nul\0": "x\0"}
-    assert parse_containment(given) == Contains(
+    filters = {"AND": [1], "z": {"gte": 1}, "a": "*", "nul\0": "x\0"}
+    assert parse_containment(filters) == Contains(
         "metadata", {"AND": [1], "z": {"gte": 1}, "a": "*", "nul": "x"}
     )
 
 
 @pytest.mark.parametrize(
-    ("given", "loc"),
+    ("value", "loc"),
     [
         ([], ()),
         ("x", ()),
@@ -83,7 +83,7 @@ def test_containment_takes_every_key_literally() -> None:
         ({"a": "\ud800"}, ("a",)),
     ],
 )
-def test_invalid_containment_filters_are_refused(given: Any, loc: tuple[str | int, ...]) -> None:
+def test_invalid_containment_filters_are_refused(value: Any, loc: tuple[str | int, ...]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse_containment(given)
+        parse_containment(value)
     assert caught.value.problems[0].loc == ("filter", *loc)

@@ -39,15 +39,15 @@ def test_texts_with_at_most_thirty_successive_marks_are_normalised_as_usual(
 )
 def test_longer_runs_are_divided_and_none_of_their_marks_is_lost(pair: str) -> None:
     text = "a" + pair * 500
-    found = normalize("NFKD", text)
+    normalized = normalize("NFKD", text)
     longest = max(
         len(run)
         for run in re.split(
-            "[^\u0300-\u034e\u0350-\u036f\u0591-\u05c7\u0f71-\u0f84\u20d0-\u20ff\u3099]", found
+            "[^\u0300-\u034e\u0350-\u036f\u0591-\u05c7\u0f71-\u0f84\u20d0-\u20ff\u3099]", normalized
         )
     )
     assert longest <= 2 * MAX_MARKS  # a mark of Tibetan is two
-    assert sorted(found.replace("\u034f", "")) == sorted(unicodedata.normalize("NFKD", text))
+    assert sorted(normalized.replace("\u034f", "")) == sorted(unicodedata.normalize("NFKD", text))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from memservice.domain.values import shown
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("value", "expected"),
     [
         ("2024-05-01", "2024-05-01T00:00:00Z"),
         ("2024-05-01 10:00", "2024-05-01T10:00:00Z"),
@@ -32,14 +32,14 @@ from memservice.domain.values import shown
         (datetime(2024, 5, 1, tzinfo=timezone(timedelta(hours=1))), "2024-04-30T23:00:00Z"),
     ],
 )
-def test_supported_formats_are_parsed(given: object, expected: str) -> None:
-    parsed = parse_time(given)
+def test_supported_formats_are_parsed(value: object, expected: str) -> None:
+    parsed = parse_time(value)
     assert parsed.tzinfo is UTC
     assert wire(parsed) == expected
 
 
 @pytest.mark.parametrize(
-    "given",
+    "value",
     [
         "",
         "yesterday",
@@ -72,9 +72,9 @@ def test_supported_formats_are_parsed(given: object, expected: str) -> None:
     ],
     ids=shown,
 )
-def test_invalid_times_are_refused_with_a_short_error(given: object) -> None:
+def test_invalid_times_are_refused_with_a_short_error(value: object) -> None:
     with pytest.raises(ValueError, match=r"Invalid datetime value|Time out of range") as caught:
-        parse_time(given)
+        parse_time(value)
     assert len(str(caught.value)) < 200
 
 

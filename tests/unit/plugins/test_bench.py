@@ -78,9 +78,9 @@ def test_longmemeval_is_read(tmp_path: Path) -> None:
     }
     file = tmp_path / "set.json"
     file.write_text(json.dumps([entry, entry | {"question_id": "q2_abs"}]), "utf-8")
-    known, unknown = load_longmemeval(file)
-    assert known.questions[0].evidence == {1}
-    assert (known.questions[0].answer, known.turns[0].at.hour) == ("Rex", 2)
+    answerable, unknown = load_longmemeval(file)
+    assert answerable.questions[0].evidence == {1}
+    assert (answerable.questions[0].answer, answerable.turns[0].at.hour) == ("Rex", 2)
     assert (unknown.questions, unknown.unanswerable[0].category) == ((), "unknown")
 
 
@@ -221,9 +221,9 @@ def test_abstention_is_recognised(answer: str | None, abstains: bool) -> None:
 
 def test_facts_are_searched_at_their_owner() -> None:
     facts = [Fact(1, "ann", "Rex"), Fact(2, "ben", "Porto")]
-    held = {"ann": ["ann's dog is called Rex", "ann lives in Porto"], "ben": []}
-    assert grading.fact_recall(facts, held) == 0.5
-    assert grading.fact_recall([], held) is None
+    conclusions = {"ann": ["ann's dog is called Rex", "ann lives in Porto"], "ben": []}
+    assert grading.fact_recall(facts, conclusions) == 0.5
+    assert grading.fact_recall([], conclusions) is None
 
 
 # The judge

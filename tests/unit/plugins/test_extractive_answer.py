@@ -389,14 +389,14 @@ def nested(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     st.sampled_from(["minimal", "max"]),
 )
 def test_any_schema_of_the_subset_gets_a_valid_document(
-    schema: dict[str, Any], known: bool, level: str
+    schema: dict[str, Any], has_evidence: bool, level: str
 ) -> None:
     definitions = {
         "leaf": {"type": "string"},
         "node": properties(name={"$ref": "#/$defs/leaf"}, size={"type": ["number", "null"]}),
     }
 
-    shaped({**schema, "$defs": definitions}, EVIDENCE if known else (), level=level)
+    shaped({**schema, "$defs": definitions}, EVIDENCE if has_evidence else (), level=level)
 
 
 @settings(max_examples=examples(60), deadline=None)

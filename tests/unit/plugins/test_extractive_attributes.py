@@ -13,11 +13,11 @@ SAID = datetime(2024, 7, 8, 22, 30, tzinfo=UTC)
 
 
 def derived(*turns: tuple[str, str], zone: str | None = None) -> list[Statement]:
-    said = [
+    utterances = [
         Utterance(number, f"u{number}", author, content, SAID, zone=zone)
         for number, (author, content) in enumerate(turns, 1)
     ]
-    return list(ExtractiveReasoner().derive(DeriveRequest("bob", said)).statements)
+    return list(ExtractiveReasoner().derive(DeriveRequest("bob", utterances)).statements)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support.examples import examples
 START = datetime(2023, 5, 8, 10, tzinfo=UTC)
 
 
-def known(*contents: str, level: str = "explicit", same_time: bool = False) -> list[Known]:
+def conclusions_of(*contents: str, level: str = "explicit", same_time: bool = False) -> list[Known]:
     """One a day, with the uids k0, k1 … ."""
     return [
         Known(
@@ -43,11 +43,11 @@ def consolidated(
 
 
 def replaced(*contents: str) -> dict[str, str | None]:
-    return {pair.old: pair.new for pair in consolidated(known(*contents)).superseded}
+    return {pair.old: pair.new for pair in consolidated(conclusions_of(*contents)).superseded}
 
 
 def test_the_gold_scenario_is_consolidated() -> None:
-    rows = known(
+    rows = conclusions_of(
         "I live in Rome.",
         "I like green tea.",
         "My favourite colour is blue.",
@@ -60,16 +60,16 @@ def test_the_gold_scenario_is_consolidated() -> None:
         "I do not like green tea.",
     )
 
-    found = consolidated(rows)
+    consolidation = consolidated(rows)
 
-    assert [(pair.old, pair.new, pair.reason) for pair in found.superseded] == [
+    assert [(pair.old, pair.new, pair.reason) for pair in consolidation.superseded] == [
         ("k0", "k6", "updated: residence"),
         ("k1", "k5", "near-duplicate"),
         ("k2", "k7", "updated: favourite colour"),
         ("k3", "k5", "near-duplicate"),
     ]
-    assert found.created == ()
-    assert found.card == [
+    assert consolidation.created == ()
+    assert consolidation.card == [
         "ATTRIBUTE: I moved to Berlin.",
         "ATTRIBUTE: My favourite colour is red.",
         "ATTRIBUTE: My favourite band is Blur.",
@@ -160,21 +160,24 @@ def test_every_superseded_row_points_to_a_live_one() -> None:
 
 def test_rows_of_the_same_time_do_not_replace_each_other() -> None:
     assert (
-        consolidated(known("I live in Rome.", "I live in Berlin.", same_time=True)).superseded == []
+        consolidated(
+            conclusions_of("I live in Rome.", "I live in Berlin.", same_time=True)
+        ).superseded
+        == []
     )
 
 
 def test_only_explicit_rows_are_changed() -> None:
     rows = [
-        *known("I live in Rome.", "I live in Rome.", level="deductive"),
-        *known("I live in Berlin."),
+        *conclusions_of("I live in Rome.", "I live in Rome.", level="deductive"),
+        *conclusions_of("I live in Berlin."),
     ]
 
     assert consolidated(rows).superseded == []
 
 
 def test_the_card_is_verbatim_and_sorted_by_kind() -> None:
-    rows = known(
+    rows = conclusions_of(
         "I live in Rome.",
         "My sister Anna lives in Oslo.",
         "I'm a nurse.",
@@ -203,9 +206,11 @@ def test_the_card_is_verbatim_and_sorted_by_kind() -> None:
 def test_lines_of_the_card_stay_unless_a_newer_value_replaces_them() -> None:
     card = ["Likes long walks", "ATTRIBUTE: I live in Rome.", "IDENTITY: My name is Bob."]
 
-    found = consolidated(known("I moved to Berlin.", "My name is Bob.", "I'm vegan."), card).card
+    lines = consolidated(
+        conclusions_of("I moved to Berlin.", "My name is Bob.", "I'm vegan."), card
+    ).card
 
-    assert found == [
+    assert lines == [
         "Likes long walks",
         "ATTRIBUTE: I moved to Berlin.",
         "IDENTITY: My name is Bob.",
@@ -214,18 +219,20 @@ def test_lines_of_the_card_stay_unless_a_newer_value_replaces_them() -> None:
 
 
 def test_the_card_is_unchanged_without_new_lines_or_permission() -> None:
-    rows = known("I live in Rome.")
+    rows = conclusions_of("I live in Rome.")
 
     assert consolidated(rows, ["ATTRIBUTE: i live in  rome."]).card is None
     assert consolidated(rows, write_card=False).card is None
-    assert consolidated(known("I went to the cinema yesterday.")).card is None
+    assert consolidated(conclusions_of("I went to the cinema yesterday.")).card is None
 
 
 def test_a_full_card_gets_no_lines_and_long_lines_are_left_out() -> None:
     full = [f"ATTRIBUTE: fact {number}" for number in range(40)]
 
-    assert consolidated(known("I'm vegan."), full).card is None
-    assert consolidated(known("I am allergic to " + "nuts and " * 30 + "milk.")).card is None
+    assert consolidated(conclusions_of("I'm vegan."), full).card is None
+    assert (
+        consolidated(conclusions_of("I am allergic to " + "nuts and " * 30 + "milk.")).card is None
+    )
 
 
 def test_statements_about_others_are_not_facts_of_the_speaker() -> None:
@@ -264,15 +271,16 @@ SENTENCES = [
 def test_consolidating_again_changes_nothing(
     contents: list[str], card: list[str], same_time: bool
 ) -> None:
-    rows = known(*contents, same_time=same_time)
+    rows = conclusions_of(*contents, same_time=same_time)
 
     first = consolidated(rows, card)
-    gone = {pair.old for pair in first.superseded}
+    superseded = {pair.old for pair in first.superseded}
     again = consolidated(
-        [row for row in rows if row.uid not in gone], card if first.card is None else first.card
+        [row for row in rows if row.uid not in superseded],
+        card if first.card is None else first.card,
     )
 
-    assert len(gone) == len(first.superseded)
-    assert {pair.new for pair in first.superseded} <= {row.uid for row in rows} - gone
+    assert len(superseded) == len(first.superseded)
+    assert {pair.new for pair in first.superseded} <= {row.uid for row in rows} - superseded
     assert again.superseded == []
     assert again.card is None

@@ -37,23 +37,23 @@ def derived(
 
 
 def test_only_the_observed_peers_own_new_messages_are_derived() -> None:
-    found = derived(
+    statements = derived(
         says(1, "bob", "I live in Rome.", new=False),
         says(2, "alice", "I live in Oslo."),
         says(3, "bob", "Alice lives in Oslo. I work at Siemens."),
         says(4, "alice", "I work at Bosch."),
     )
 
-    assert found == [("Alice lives in Oslo.", (3,)), ("I work at Siemens.", (3,))]
+    assert statements == [("Alice lives in Oslo.", (3,)), ("I work at Siemens.", (3,))]
 
 
 def test_a_repeated_sentence_is_one_statement_of_both_messages() -> None:
-    found = derived(
+    statements = derived(
         says(1, "bob", "I live in Rome. I live in Rome."),
         says(2, "bob", "i live in  rome. I play chess."),
     )
 
-    assert found == [("I live in Rome.", (1, 2)), ("I play chess.", (2,))]
+    assert statements == [("I live in Rome.", (1, 2)), ("I play chess.", (2,))]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_nothing_is_derived_from_nothing() -> None:
     ],
 )
 def test_text_that_is_not_the_authors_prose_is_left_out(content: str, expected: list[str]) -> None:
-    found = derived(says(1, "alice", "hello"), says(2, "bob", content), names={"alice": "Al"})
+    statements = derived(says(1, "alice", "hello"), says(2, "bob", content), names={"alice": "Al"})
 
-    assert [sentence for sentence, _ in found] == expected
+    assert [sentence for sentence, _ in statements] == expected
 
 
 def test_long_text_is_cut_at_clause_ends() -> None:
@@ -205,10 +205,10 @@ ALPHABET = st.one_of(
 @example([("bob", "a & ∯ b ȸ c ♨ d. Next one I own.", True)])
 @example([("bob", "\ud800 I live in Rome.", True)])
 def test_every_statement_is_a_substring_of_a_message_of_the_peer(
-    said: list[tuple[str, str, bool]],
+    turns: list[tuple[str, str, bool]],
 ) -> None:
     messages = [
-        says(key, author, content, new) for key, (author, content, new) in enumerate(said, 1)
+        says(key, author, content, new) for key, (author, content, new) in enumerate(turns, 1)
     ]
     own = {
         message.key: " ".join(message.content.split())
@@ -218,7 +218,7 @@ def test_every_statement_is_a_substring_of_a_message_of_the_peer(
 
     statements = REASONER.derive(DeriveRequest("bob", messages)).statements
 
-    seen = set()
+    uses = set()
     for statement in statements:
         assert statement.message_keys
         assert 0 < len(statement.content) <= MAX_LENGTH
@@ -227,12 +227,12 @@ def test_every_statement_is_a_substring_of_a_message_of_the_peer(
         quoted = statement.content
         if quoted not in own[statement.message_keys[0]]:
             assert mark
-            assert any(question in " ".join(text.split()) for _, text, _ in said)
+            assert any(question in " ".join(text.split()) for _, text, _ in turns)
             quoted = reply
         assert quoted in own[statement.message_keys[0]]
         assert all(quoted.casefold() in own[key].casefold() for key in statement.message_keys)
-        seen.add(statement.content.casefold())
-    assert len(seen) == len(statements)
+        uses.add(statement.content.casefold())
+    assert len(uses) == len(statements)
 
 
 @given(ALPHABET)
@@ -290,7 +290,7 @@ def test_threads_do_not_disturb_each_other() -> None:
         together = list(pool.map(lambda text: derived(says(1, "bob", text)), texts))
 
     assert together == alone
-    assert all(len(found) == 2 for found in alone)
+    assert all(len(statements) == 2 for statements in alone)
 
 
 @pytest.mark.slow

@@ -48,11 +48,11 @@ def summary(
 def test_lines_name_the_speaker_and_follow_time() -> None:
     lines = summary(TALK).splitlines()
 
-    said = [f"{author}: {content}" for author, content in TALK]
+    full_lines = [f"{author}: {content}" for author, content in TALK]
     positions = [
         next(
             i
-            for i, whole in enumerate(said)
+            for i, whole in enumerate(full_lines)
             if line.split(": ")[1] in whole and line.startswith(whole.split(":")[0])
         )
         for line in lines
@@ -134,15 +134,15 @@ def test_small_talk_is_summarised_only_without_other_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("sentence", "line"),
     [
         ("我住在北京。你好！", "bob: 我住在北京。"),
         ("私は東京に住んでいます。", "bob: 私は東京に住んでいます。"),
         ("Na ja, ich wohne in Köln.", "bob: Na ja, ich wohne in Köln."),
     ],
 )
-def test_summaries_are_in_the_language_of_the_messages(said: str, line: str) -> None:
-    assert summary([("bob", said)]) == line
+def test_summaries_are_in_the_language_of_the_messages(sentence: str, line: str) -> None:
+    assert summary([("bob", sentence)]) == line
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -173,16 +173,18 @@ def test_sentences_of_a_long_message_are_whole_without_the_segmenter(
         raise AssertionError("a long message was given to the segmenter")
 
     monkeypatch.setattr(sentences, "_segmenter_class", segmenter)
-    told = [
+    clocks = [
         f"My neighbour Dr. Smith repaired clock {n} of the {word} tower, e.g. its bell."
         for n, word in enumerate(("old", "new", "north", "south", "east", "west"), 1)
     ]
-    long = " ".join([*told, *told, "He sings in a choir on Mondays! We met him at the harbour."])
+    long = " ".join(
+        [*clocks, *clocks, "He sings in a choir on Mondays! We met him at the harbour."]
+    )
     assert len(long) > 800
     lines = summary([("bob", long)]).splitlines()
     assert lines
     assert {line.removeprefix("bob: ") for line in lines} <= {
-        *told,
+        *clocks,
         "He sings in a choir on Mondays!",
         "We met him at the harbour.",
     }

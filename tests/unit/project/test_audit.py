@@ -25,13 +25,13 @@ def version(text: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("package", SAFE_FROM)
 def test_requirements_exclude_releases_with_known_vulnerabilities(root: Path, package: str) -> None:
-    said = configparser.ConfigParser()
-    said.read(root / "setup.cfg", encoding="utf-8")
-    (floor,) = re.findall(rf"^{package}>=([\d.]+),<", said["options"]["install_requires"], re.M)
+    setup = configparser.ConfigParser()
+    setup.read(root / "setup.cfg", encoding="utf-8")
+    (floor,) = re.findall(rf"^{package}>=([\d.]+),<", setup["options"]["install_requires"], re.M)
     assert version(floor) >= version(SAFE_FROM[package])
 
 
-def found(*packages: dict[str, Any]) -> str:
+def report_of(*packages: dict[str, Any]) -> str:
     return json.dumps({"dependencies": list(packages), "fixes": []})
 
 
@@ -45,17 +45,17 @@ HOLED = {
 
 
 @pytest.mark.parametrize(
-    ("stdout", "stderr", "ended", "status", "said"),
+    ("stdout", "stderr", "ended", "status", "message"),
     [
-        (found(SOUND, UNKNOWN), "", 0, 0, "1 of 2 installed packages were audited: none has"),
+        (report_of(SOUND, UNKNOWN), "", 0, 0, "1 of 2 installed packages were audited: none has"),
         (
-            found(SOUND, HOLED),
+            report_of(SOUND, HOLED),
             "Found 1 known vulnerability",
             1,
             1,
             "b 2 has a known vulnerability, GHSA-x; fixed in: 2.1",
         ),
-        (found(UNKNOWN), "", 0, 0, "SKIPPED: .*knows none of the 1 installed packages"),
+        (report_of(UNKNOWN), "", 0, 0, "SKIPPED: .*knows none of the 1 installed packages"),
         (
             "",
             "ERROR: Could not connect to the service",
@@ -76,14 +76,19 @@ HOLED = {
     ],
 )
 def test_the_exit_status_of_an_audit_depends_on_its_result(
-    capsys: pytest.CaptureFixture[str], stdout: str, stderr: str, ended: int, status: int, said: str
+    capsys: pytest.CaptureFixture[str],
+    stdout: str,
+    stderr: str,
+    ended: int,
+    status: int,
+    message: str,
 ) -> None:
     program = (
         "import sys; sys.stdout.write(sys.argv[1]); sys.stderr.write(sys.argv[2]); "
         "sys.exit(int(sys.argv[3]))"
     )
     assert audit.main([sys.executable, "-c", program, stdout, stderr, str(ended)]) == status
-    assert re.search(said, capsys.readouterr().out)
+    assert re.search(message, capsys.readouterr().out)
 
 
 def test_a_hanging_audit_service_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,9 +97,9 @@ def test_a_hanging_audit_service_is_ended(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_the_test_command_audits(root: Path) -> None:
-    said = configparser.ConfigParser(interpolation=None)
-    said.read(root / "tox.ini", encoding="utf-8")
-    assert said["testenv"]["commands"].split()[:2] == ["scripts/all", "default"]
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(root / "tox.ini", encoding="utf-8")
+    assert tox["testenv"]["commands"].split()[:2] == ["scripts/all", "default"]
     script = (root / "scripts" / "all").read_text(encoding="utf-8")
     assert "python tests/support/audit.py" in script
-    assert "pip-audit" in said["testenv"]["deps"]
+    assert "pip-audit" in tox["testenv"]["deps"]

@@ -35,8 +35,8 @@ def config(root: Path) -> Path:
 
 
 def test_profiles_load_without_a_note(config: Path, tmp_path: Path) -> None:
-    found = sorted(path.stem for path in config.glob("*.toml") if ".example" not in path.name)
-    assert found == sorted(SHAPES)
+    names = sorted(path.stem for path in config.glob("*.toml") if ".example" not in path.name)
+    assert names == sorted(SHAPES)
     for name in SHAPES:
         settings = load_settings(config / f"{name}.toml", {"AUTH_JWT_SECRET": SECRET}, tmp_path)
         assert settings.notes == (), name
@@ -73,11 +73,11 @@ def test_the_default_profile_changes_nothing(config: Path, tmp_path: Path) -> No
 def test_the_example_of_the_environment_names_settings(config: Path) -> None:
     named = re.findall(r"^# ([A-Z_]+)=", (config / "example.env").read_text(encoding="utf-8"), re.M)
     assert len(named) >= 5
-    known = {
+    settings_ = {
         name: tree(Settings).by_variable.get(name) or families.of_variable(name) for name in named
     }
-    assert [name for name in named if known[name] is None] == []
-    assert {leaf.meta.secrecy for leaf in known.values() if leaf} <= {"secret", "uri"}, (
+    assert [name for name in named if settings_[name] is None] == []
+    assert {leaf.meta.secrecy for leaf in settings_.values() if leaf} <= {"secret", "uri"}, (
         "what is not secret is better kept in the TOML file"
     )
 
@@ -97,15 +97,15 @@ def parsed(command: list[str]) -> str:
     ("unit", "command"), [("memservice.service", "serve"), ("memservice-worker@.service", "worker")]
 )
 def test_systemd_units_run_existing_commands(config: Path, unit: str, command: str) -> None:
-    said = configparser.ConfigParser(strict=True, interpolation=None)
-    said.optionxform = str  # type: ignore[assignment,method-assign]
-    said.read(config / "systemd" / unit, encoding="utf-8")
-    service = said["Service"]
+    parser = configparser.ConfigParser(strict=True, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(config / "systemd" / unit, encoding="utf-8")
+    service = parser["Service"]
     assert parsed(shlex.split(service["ExecStart"])) == command
     assert service["UMask"] == "0077"
     assert float(service["TimeoutStopSec"]) > Settings().server.graceful_timeout_seconds + 5
-    for given in shlex.split(service.get("Environment", "")):
-        name, _, value = given.partition("=")
+    for assignment in shlex.split(service.get("Environment", "")):
+        name, _, value = assignment.partition("=")
         load_settings(environ={name: value.replace("%i", "1")}, cwd=config)
         assert name in tree(Settings).by_variable
 
@@ -119,9 +119,9 @@ def test_configurations_that_listen_on_every_address_require_keys(
 
 
 def test_prometheus_scrapes_the_metrics_paths(config: Path) -> None:
-    said = yaml.safe_load((config / "docker" / "prometheus.yml").read_text(encoding="utf-8"))
+    settings_ = yaml.safe_load((config / "docker" / "prometheus.yml").read_text(encoding="utf-8"))
     targets = {
-        job["job_name"]: job["static_configs"][0]["targets"] for job in said["scrape_configs"]
+        job["job_name"]: job["static_configs"][0]["targets"] for job in settings_["scrape_configs"]
     }
     settings = Settings()
     assert targets == {
@@ -142,14 +142,14 @@ def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
         for line in exposed.decode().splitlines()
         if line.startswith("# TYPE ")
     }
-    known = set(families) | {
+    names = set(families) | {
         f"{name}_bucket" for name, kind in families.items() if kind == "histogram"
     }
-    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    assert len(asked) >= 10
-    for expression in asked:
+    expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert len(expressions) >= 10
+    for expression in expressions:
         (name,) = re.findall(r"(\w+)\{", expression)
-        assert name in known, expression
+        assert name in names, expression
     ids = [panel["id"] for panel in board["panels"]]
     assert len(ids) == len(set(ids))
 
@@ -173,13 +173,13 @@ def test_the_source_distribution_contains_templates_and_documentation(
     (path,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {
+    files = {
         file.relative_to(root).as_posix()
         for folder in ("memservice", "config", "docs")
         for file in (root / folder).rglob("*")
         if file.is_file() and file.suffix != ".webp"  # screenshots: see MANIFEST.in
     }
-    assert {name for name in wanted if "__pycache__" not in name} - packed == set()
+    assert {name for name in files if "__pycache__" not in name} - packed == set()
 
 
 def test_the_pages_of_operators_name_every_file(root: Path) -> None:

@@ -81,12 +81,12 @@ def test_without_profiles_one_container_has_everything(docker: Path, tmp_path: P
 
 
 def test_the_profiles_of_the_example_fit_its_settings(docker: Path, tmp_path: Path) -> None:
-    given = example(docker) | {"POSTGRES_PASSWORD": "secret"}
-    given["DB_CONNECTION_URI"] = given["DB_CONNECTION_URI"].replace(
-        "${POSTGRES_PASSWORD}", given["POSTGRES_PASSWORD"]
+    variables = example(docker) | {"POSTGRES_PASSWORD": "secret"}
+    variables["DB_CONNECTION_URI"] = variables["DB_CONNECTION_URI"].replace(
+        "${POSTGRES_PASSWORD}", variables["POSTGRES_PASSWORD"]
     )
-    compose = composed(docker, **given)
-    services = started(compose, given["COMPOSE_PROFILES"] + ",qdrant")
+    compose = composed(docker, **variables)
+    services = started(compose, variables["COMPOSE_PROFILES"] + ",qdrant")
     assert services == {"api", "worker", "postgres", "redis", "qdrant"}
     api, worker = (compose["services"][name] for name in ("api", "worker"))
     assert api["environment"] == worker["environment"]
@@ -111,15 +111,15 @@ def test_the_profiles_of_the_example_fit_its_settings(docker: Path, tmp_path: Pa
 def test_every_variable_of_the_example_is_used(docker: Path) -> None:
     used = set(re.findall(r"\$\{(\w+)", (docker / "compose.yaml").read_text(encoding="utf-8")))
     assert set(example(docker)) - {"COMPOSE_PROFILES"} <= used
-    told = set(example(docker)["COMPOSE_PROFILES"].split(","))
+    profile_names = set(example(docker)["COMPOSE_PROFILES"].split(","))
     text = (docker / "compose.env").read_text(encoding="utf-8")
-    told |= set(re.findall(r"add `(\w+)` to the profiles", text))
+    profile_names |= set(re.findall(r"add `(\w+)` to the profiles", text))
     profiles = [
         profile
         for service in composed(docker)["services"].values()
         for profile in service.get("profiles", [])
     ]
-    assert set(profiles) == told
+    assert set(profiles) == profile_names
 
 
 def test_what_the_services_refer_to_exists(docker: Path) -> None:
@@ -152,9 +152,9 @@ def image_environment(docker: Path) -> dict[str, str]:
 def test_the_image_installs_existing_extras_and_serves(docker: Path, root: Path) -> None:
     build, last = stages((docker / "Dockerfile").read_text(encoding="utf-8"))
     extras = build.last("ARG").removeprefix("EXTRAS=").split(",")
-    said = configparser.ConfigParser()
-    said.read(root / "setup.cfg", encoding="utf-8")
-    assert set(extras) <= set(said["options.extras_require"])
+    setup = configparser.ConfigParser()
+    setup.read(root / "setup.cfg", encoding="utf-8")
+    assert set(extras) <= set(setup["options.extras_require"])
     assert parsed(command_of(last)[1:]) == "serve"
     assert last.last("EXPOSE") == str(Settings().server.port)
     assert last.last("USER").split(":")[0].isdecimal(), "Kubernetes verifies a number"
@@ -162,15 +162,15 @@ def test_the_image_installs_existing_extras_and_serves(docker: Path, root: Path)
     python = re.fullmatch(r"python:(3\.\d+)-slim", last.base)
     assert python is not None
     assert build.base == last.base
-    assert f"Programming Language :: Python :: {python[1]}" in said["metadata"]["classifiers"]
+    assert f"Programming Language :: Python :: {python[1]}" in setup["metadata"]["classifiers"]
 
 
 def test_the_image_listens_on_every_address_with_keys_only(docker: Path, tmp_path: Path) -> None:
     """The settings alone, too: without a secret the server does not start."""
-    given = image_environment(docker)
+    environ = image_environment(docker)
     with pytest.raises(ConfigurationError, match="AUTH_USE_AUTH = true needs AUTH_JWT_SECRET"):
-        load_settings(environ=given, cwd=tmp_path)
-    image = load_settings(environ=given | {"AUTH_JWT_SECRET": SECRET}, cwd=tmp_path)
+        load_settings(environ=environ, cwd=tmp_path)
+    image = load_settings(environ=environ | {"AUTH_JWT_SECRET": SECRET}, cwd=tmp_path)
     assert image.server.host == "0.0.0.0"
     assert exposure.warnings(image, image.server.host) == []
 

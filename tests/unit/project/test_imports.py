@@ -104,7 +104,7 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.module
 
 
-def room(name: str) -> str:
+def package_of(name: str) -> str:
     """`memservice.api.errors` → `api`; `memservice.__version__` → `__init__`."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 and not parts[1].startswith("__version") else "__init__"
@@ -131,7 +131,7 @@ def circles(package: Path) -> list[list[str]]:
     return [list(group) for group in sorted(groups) if group]
 
 
-def targets(tree: ast.Module, known: Collection[str]) -> set[str]:
+def targets(tree: ast.Module, allowed: Collection[str]) -> set[str]:
     """Those of the known modules that a module imports. A package is a target if a name is taken
     that is no module of it."""
     chosen = set()
@@ -140,8 +140,8 @@ def targets(tree: ast.Module, known: Collection[str]) -> set[str]:
             chosen |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = (f"{node.module}.{alias.name}" for alias in node.names)
-            chosen |= {name if name in known else node.module for name in names}
-    return chosen & set(known)
+            chosen |= {name if name in allowed else node.module for name in names}
+    return chosen & set(allowed)
 
 
 def test_the_core_imports_one_way(root: Path) -> None:
@@ -154,7 +154,7 @@ def test_the_core_imports_one_way(root: Path) -> None:
         )
         for line, name in imports(tree):
             top = name.partition(".")[0]
-            if top == "memservice" and room(name) not in ALLOWED[here]:
+            if top == "memservice" and package_of(name) not in ALLOWED[here]:
                 wrong.append(f"{file.relative_to(root)}:{line}: {here} imports {name}")
             elif top.startswith("memservice_"):
                 wrong.append(f"{file.relative_to(root)}:{line}: the core imports {name}")
@@ -202,7 +202,7 @@ def test_shelves_import_only_the_seams(root: Path, shelf: str) -> None:
         allowed = CLIENTS_MAY_USE if own in CLIENTS else SHELF_MAY_USE
         for line, name in imports(tree):
             top = name.partition(".")[0]
-            if top == "memservice" and room(name) not in allowed:
+            if top == "memservice" and package_of(name) not in allowed:
                 wrong.append(f"{file.relative_to(root)}:{line}: imports {name}")
             elif top.startswith("memservice_") and top not in {own, *SHARED_LIBRARIES}:
                 wrong.append(f"{file.relative_to(root)}:{line}: imports its neighbour {name}")
@@ -517,7 +517,7 @@ def called(tree: ast.AST) -> Iterator[tuple[int, str, ast.Call]]:
 def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
     """Where a file makes or widens a principal or bounds for itself, instead of taking its
     caller's."""
-    found = []
+    calls = []
     for line, name, call in called(tree):
         of_principal = (
             isinstance(call.func, ast.Attribute)
@@ -525,9 +525,9 @@ def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
             and call.func.value.id == "Principal"
         )
         if (name == "Principal" or of_principal) and path not in MAKES_PRINCIPALS:
-            found.append(f"{path}:{line}: makes a principal")
+            calls.append(f"{path}:{line}: makes a principal")
         if name == "Bounds" and path not in MAKES_BOUNDS:
-            found.append(f"{path}:{line}: makes bounds")
+            calls.append(f"{path}:{line}: makes bounds")
         changed = [keyword.arg for keyword in call.keywords if name == "replace"]
         if path != "services/auth/policy.py" and {
             "admin",
@@ -535,9 +535,9 @@ def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
             "has_user_claim",
             "permissions",
         } & set(changed):
-            found.append(f"{path}:{line}: changes a principal")
+            calls.append(f"{path}:{line}: changes a principal")
         if "workspaces" in changed and "role" not in changed:  # with a role, it is an account
-            found.append(f"{path}:{line}: changes a principal")
+            calls.append(f"{path}:{line}: changes a principal")
         if path not in MAKES_BOUNDS and {
             "narrowed",
             "message_condition",
@@ -545,7 +545,7 @@ def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
             "has_cards",
             "has_chains",
         } & set(changed):
-            found.append(f"{path}:{line}: changes bounds")
+            calls.append(f"{path}:{line}: changes bounds")
     for node in nodes(tree):
         names = (
             {node.id}
@@ -555,13 +555,13 @@ def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
             else set()
         )
         if {"principal_of", "principal_of_member"} & names and path not in ASKS_FOR_PRINCIPALS:
-            found.append(f"{path}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
+            calls.append(f"{path}:{node.lineno}: asks for a principal")  # type: ignore[attr-defined]
         if "UNRESTRICTED" in names and path != "api/auth.py":
-            found.append(f"{path}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
+            calls.append(f"{path}:{node.lineno}: works as everybody")  # type: ignore[attr-defined]
         in_peers_name = {"pipeline/dream/handler.py", "pipeline/derive/context.py", *MAKES_BOUNDS}
         if "of_observer" in names and path not in in_peers_name:
-            found.append(f"{path}:{node.lineno}: draws on what a peer may, whoever asks")  # type: ignore[attr-defined]
-    return found
+            calls.append(f"{path}:{node.lineno}: draws on what a peer may, whoever asks")  # type: ignore[attr-defined]
+    return calls
 
 
 def test_code_that_serves_a_request_uses_its_caller(root: Path) -> None:

@@ -30,9 +30,9 @@ def objects(folder: Path, name: str) -> list[dict[str, Any]]:
 def pods(folder: Path, name: str) -> dict[str, dict[str, Any]]:
     """The specifications of pods, by the name of what starts them."""
     return {
-        found["metadata"]["name"]: found["spec"]["template"]["spec"]
-        for found in objects(folder, name)
-        if found["kind"] in {"Deployment", "StatefulSet"}
+        manifest["metadata"]["name"]: manifest["spec"]["template"]["spec"]
+        for manifest in objects(folder, name)
+        if manifest["kind"] in {"Deployment", "StatefulSet"}
     }
 
 
@@ -75,11 +75,13 @@ def test_commands_probes_and_ports_exist(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_services_select_pods(folder: Path, name: str) -> None:
-    found = objects(folder, name)
+    manifests = objects(folder, name)
     labels = [
-        one["spec"]["template"]["metadata"]["labels"] for one in found if "template" in one["spec"]
+        one["spec"]["template"]["metadata"]["labels"]
+        for one in manifests
+        if "template" in one["spec"]
     ]
-    for one in found:
+    for one in manifests:
         if one["kind"] == "Service":
             assert one["spec"]["selector"] in labels
         elif "template" in one["spec"]:

@@ -251,7 +251,7 @@ def distributions() -> Mapping[str, list[str]]:
 
 def imported(folders: list[Path]) -> dict[str, str]:
     """Third-party distribution → a file that imports it."""
-    found = {}
+    packages = {}
     for file in (
         file
         for folder in folders
@@ -263,9 +263,9 @@ def imported(folders: list[Path]) -> dict[str, str]:
         modules = {first or second for first, second in IMPORT.findall(file.read_text("utf-8"))}
         for top in {name.partition(".")[0] for name in modules} - sys.stdlib_module_names:
             for name in distributions().get(top, []):
-                found[name.lower().replace("_", "-")] = str(file)
-    found.pop("memservice", None)
-    return found
+                packages[name.lower().replace("_", "-")] = str(file)
+    packages.pop("memservice", None)
+    return packages
 
 
 def test_imported_packages_are_required(root: Path) -> None:
@@ -290,12 +290,12 @@ def test_required_packages_are_imported(root: Path) -> None:
 
 def test_packages_imported_by_tests_are_in_the_test_extra(root: Path) -> None:
     used = imported([root / "tests"])
-    known = requirements(root, "testing", "test", *SHELVES_NEED) | {
+    declared = requirements(root, "testing", "test", *SHELVES_NEED) | {
         "werkzeug",
         "webargs",
         "apispec",
     }
-    assert {name: file for name, file in used.items() if name not in known} == {}
+    assert {name: file for name, file in used.items() if name not in declared} == {}
 
 
 def test_the_changelog_names_this_version(root: Path) -> None:

@@ -142,10 +142,10 @@ class Recorder:
     """What `use` was called with."""
 
     def __init__(self) -> None:
-        self.given: list[Any] = []
+        self.settings: list[Any] = []
 
     def use(self, settings: Any) -> None:
-        self.given.append(settings)
+        self.settings.append(settings)
 
 
 def with_hooks(
@@ -168,7 +168,7 @@ def test_hooks_get_an_instance_of_their_dataclass() -> None:
     table = {"word": "tulip", "limit": "7", "roles": '["a", "b"]', "folder": "/d"}
     loaded, recorder = with_hooks({"masking": {**table, "window": '{"hours": 2}'}})
     loaded.check()
-    assert recorder.given == [
+    assert recorder.settings == [
         Masking("tulip", limit=7, roles=("a", "b"), folder=Path("/d"), window=Window(2))
     ]
 
@@ -176,7 +176,7 @@ def test_hooks_get_an_instance_of_their_dataclass() -> None:
 def test_hooks_get_what_their_schema_makes() -> None:
     loaded, recorder = with_hooks({"masking": {"word": "tulip"}}, Words)
     loaded.check()
-    assert recorder.given == [{"word": "tulip"}]
+    assert recorder.settings == [{"word": "tulip"}]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_settings_of_hooks_come_from_file_and_environment(tmp_path: Path) -> Non
     recorder = Recorder()
     record = p.PluginSettings("masking", Masking, recorder.use)
     load_plugins(settings, [plugin("redact", memservice_plugin_settings=lambda: [record])]).check()
-    assert recorder.given == [Masking("rose", roles=("a",))]
+    assert recorder.settings == [Masking("rose", roles=("a",))]
 
 
 # --- config show
@@ -288,8 +288,8 @@ def shown(options: dict[str, Any], everything: bool = False) -> dict[str, tuple[
 
 
 def test_the_settings_of_plugins_are_shown_without_secrets() -> None:
-    given = {"word": "hunter2", "mark": "[gone]", "limit": "7", "mode": "refuse"}
-    assert shown(given) == {
+    values = {"word": "hunter2", "mark": "[gone]", "limit": "7", "mode": "refuse"}
+    assert shown(values) == {
         "WORD": ("********", "environment"),
         "MARK": ("[gone]", "environment"),
         "LIMIT": ("7", "environment"),

@@ -510,13 +510,13 @@ def tuned() -> tuple[Plugins, p.StorageProvider]:
 
 def test_settings_are_loaded_by_the_providers_schema() -> None:
     loaded, provider = tuned()
-    given = {
+    values = {
         "uri": "attic://",
         "pool_timeout": "3",
         "schema": "public",
         "options": {"journal": "wal"},
     }
-    assert loaded.open_provider(provider, given, CONTEXT) == {
+    assert loaded.open_provider(provider, values, CONTEXT) == {
         "uri": "attic://",
         "pool_timeout": 3.0,
         "journal": "wal",
@@ -525,9 +525,9 @@ def test_settings_are_loaded_by_the_providers_schema() -> None:
 
 def test_wrong_settings_are_reported_with_their_path_before_opening() -> None:
     loaded, provider = tuned()
-    given = {"pool_timeout": "x", "options": {"journel": "wal", "sizes": {"a": "b"}}}
+    values = {"pool_timeout": "x", "options": {"journel": "wal", "sizes": {"a": "b"}}}
     with pytest.raises(ConfigurationError) as caught:
-        loaded.open_provider(provider, given, CONTEXT)
+        loaded.open_provider(provider, values, CONTEXT)
     message = str(caught.value)
     assert "db.uri: Missing data for required field." in message
     assert "db.pool_timeout: Not a valid number." in message

@@ -35,16 +35,16 @@ def test_files_and_groups_stay_together() -> None:
 def test_files_alternate_with_tests_that_wait() -> None:
     waiting = [FakeItem(f"tests/e2e/test_e.py::w{number}") for number in range(4)]
     files = [FakeItem(f"tests/unit/test_{number}.py::f") for number in range(2)]
-    found = [name.rpartition("::")[2] for name in order(*waiting, *files)]
-    assert found == ["f", "w0", "w1", "f", "w2", "w3"]
+    kinds_in_order = [name.rpartition("::")[2] for name in order(*waiting, *files)]
+    assert kinds_in_order == ["f", "w0", "w1", "f", "w2", "w3"]
 
 
 def test_tests_that_wait_are_spread_over_the_tests_of_large_and_small_files() -> None:
     waiting = [FakeItem(f"tests/e2e/test_e.py::w{number}") for number in range(4)]
     large = [FakeItem(f"tests/unit/test_l.py::l{number}") for number in range(2)]
     small = [FakeItem(f"tests/unit/test_{number}.py::s") for number in range(2)]
-    found = [name.rpartition("::")[2] for name in order(*waiting, *small, *large)]
-    assert found == ["l0", "l1", "w0", "w1", "s", "w2", "s", "w3"]
+    kinds_in_order = [name.rpartition("::")[2] for name in order(*waiting, *small, *large)]
+    assert kinds_in_order == ["l0", "l1", "w0", "w1", "s", "w2", "s", "w3"]
 
 
 def test_what_takes_long_comes_first() -> None:

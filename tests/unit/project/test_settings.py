@@ -146,10 +146,10 @@ def test_the_names_of_the_spec_are_accepted(
     tmp_path: Path, bare: str, canonical: str, path: str, raw: str, value: object
 ) -> None:
     settings = load(tmp_path, **{bare: raw})
-    found: Any = settings
+    value_found: Any = settings
     for part in path.split("."):
-        found = getattr(found, part)
-    assert found == value
+        value_found = getattr(value_found, part)
+    assert value_found == value
     shown = row(settings, canonical)
     assert shown.source == ("environment" if bare == canonical else f"environment, as {bare}")
     assert bare in (shown.name, *shown.aliases)
@@ -192,18 +192,18 @@ def test_the_example_loads_and_is_the_defaults(root: Path, tmp_path: Path) -> No
     everything = load_settings(tmp_path / "all.toml", {}, tmp_path)
     assert everything.deriver.model_config.overrides.base_url == "http://127.0.0.1:11434/v1"
     for name in re.findall(r"(?<=# )([A-Z]+(?:_[A-Z_]+))", commented):
-        known = name in tree(Settings).by_variable or families.of_variable(name)
-        assert known or name == "MEMSERVICE_CONFIG", name
+        is_declared = name in tree(Settings).by_variable or families.of_variable(name)
+        assert is_declared or name == "MEMSERVICE_CONFIG", name
 
 
 def test_every_setting_has_help_and_round_trips(tmp_path: Path) -> None:
     rows = Settings().rows(everything=True)
     assert all(row.help for row in rows)
     assert len({row.name for row in rows}) == len(rows)
-    given = {
+    environ = {
         row.name: row.value_text for row in rows if row.value_text and "FALLBACK" not in row.name
     }
-    assert load_settings(environ=given, cwd=tmp_path) == Settings()
+    assert load_settings(environ=environ, cwd=tmp_path) == Settings()
 
 
 def test_settings_are_frozen() -> None:

@@ -185,8 +185,8 @@ def test_obsolete_settings_are_noted_and_foreign_variables_ignored(tmp_path: Pat
 def test_a_mistyped_variable_is_named_with_the_nearest_setting(
     tmp_path: Path, variable: str, rest: str, in_file: bool
 ) -> None:
-    given = {"dotenv": f"{variable}=x"} if in_file else {variable: "x"}
-    (sentence,) = load(tmp_path, **given).mistyped
+    options = {"dotenv": f"{variable}=x"} if in_file else {variable: "x"}
+    (sentence,) = load(tmp_path, **options).mistyped
     source = tmp_path / ".env" if in_file else "environment"
     assert sentence.startswith(f"there is no setting {variable} ({source}): ignored; ")
     assert rest.rstrip("?") in sentence

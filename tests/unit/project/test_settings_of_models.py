@@ -71,7 +71,7 @@ def test_a_task_inherits_what_it_does_not_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "transport"),
+    ("variables", "transport"),
     [
         ({"LLM_ANTHROPIC_API_KEY": "k"}, "anthropic"),
         ({"LLM_MINE_BASE_URL": "http://h"}, "mine"),
@@ -81,9 +81,9 @@ def test_a_task_inherits_what_it_does_not_set(tmp_path: Path) -> None:
     ],
 )
 def test_the_only_transport_with_a_key_or_a_url_is_used(
-    tmp_path: Path, given: dict[str, str], transport: str
+    tmp_path: Path, variables: dict[str, str], transport: str
 ) -> None:
-    assert load(tmp_path, LLM_MODEL="m", **given).deriver.model_config.transport == transport
+    assert load(tmp_path, LLM_MODEL="m", **variables).deriver.model_config.transport == transport
 
 
 def test_a_key_alone_chooses_no_transport_for_the_default_model(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class TestLookups:
         assert toolbox.calls == [call]
 
     @pytest.mark.parametrize(
-        ("tool", "arguments", "told"),
+        ("tool", "arguments", "message"),
         [
             ("search_memory", {"query": "  "}, "query is empty"),
             ("get_messages_by_date_range", {}, "since, until"),
@@ -103,11 +103,11 @@ class TestLookups:
         ],
     )
     def test_impossible_look_ups_return_an_error_to_the_model(
-        self, tool: str, arguments: dict[str, Any], told: str
+        self, tool: str, arguments: dict[str, Any], message: str
     ) -> None:
         _, result = self.ask(tool, **arguments)
         assert result.startswith("Error: ")
-        assert told in result
+        assert message in result
 
     def test_an_empty_memory_falls_back_to_messages(self) -> None:
         toolbox, result = self.ask(

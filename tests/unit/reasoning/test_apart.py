@@ -45,7 +45,7 @@ LONE = "I own \ud800 a lone surrogate."
 """As JSON may hold it."""
 
 
-def made(stop: threading.Event, seconds: float = 1.0) -> Apart:
+def start(stop: threading.Event, seconds: float = 1.0) -> Apart:
     location = location_of(command_reasoner.PROVIDER)
     assert location == "support.reasoning.command_reasoner:opens"
     return Apart(
@@ -60,14 +60,14 @@ def stop() -> threading.Event:
 
 @pytest.fixture
 def reasoner(stop: threading.Event) -> Iterator[Apart]:
-    opened = made(stop)
+    opened = start(stop)
     yield opened
     opened.close()
 
 
-def ask(reasoner: Apart, *said: str) -> list[str]:
+def ask(reasoner: Apart, *contents: str) -> list[str]:
     derived = reasoner.derive(
-        DeriveRequest("alice", [say(n, "alice", content) for n, content in enumerate(said, 1)])
+        DeriveRequest("alice", [say(n, "alice", content) for n, content in enumerate(contents, 1)])
     )
     return [statement.content for statement in derived.statements]
 
@@ -90,16 +90,18 @@ class TestExtractive(ReasonerContract):
 
 def test_results_equal_those_of_the_same_process(extractive: Apart) -> None:
     here = ExtractiveReasoner()
-    said = [
+    utterances = [
         say(n, author, fact[0])
         for n, (author, fact) in enumerate(
             zip(("alice", "bob", "alice"), FACTS.values(), strict=True)
         )
     ]
-    derive = DeriveRequest("alice", [*said, say(9, "alice", LONE)], "brief", {"alice": "Älice"})
+    derive = DeriveRequest(
+        "alice", [*utterances, say(9, "alice", LONE)], "brief", {"alice": "Älice"}
+    )
     assert extractive.derive(derive) == here.derive(derive)
     assert extractive.derive(derive).statements != []
-    summarize = SummarizeRequest("short", said, None, 200)
+    summarize = SummarizeRequest("short", utterances, None, 200)
     assert extractive.summarize(summarize) == here.summarize(summarize)
     rows = [
         conclusion(n, f"I live in {city}.", times_derived=n)
@@ -156,17 +158,17 @@ def test_a_request_that_waits_endlessly_is_ended(
 def test_larger_requests_have_more_time(
     stop: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[int] = []
+    limits: list[int] = []
 
     def answer(self: object, body: bytes, seconds: int, stop: threading.Event) -> dict[str, Any]:
-        given.append(seconds)
+        limits.append(seconds)
         return {"result": {"statements": []}}
 
     monkeypatch.setattr(apart._Child, "ask", answer)
-    reasoner = made(stop, 10)
+    reasoner = start(stop, 10)
     for size in (1, 1_000_000, 100_000_000):
         assert reasoner.derive(DeriveRequest("alice", [say(1, "alice", "x" * size)])) == Derived([])
-    assert given == [10, 60, 120]
+    assert limits == [10, 60, 120]
     reasoner.close()
 
 
@@ -183,9 +185,9 @@ def test_a_process_that_ends_during_a_request_is_an_error(reasoner: Apart) -> No
         ask(reasoner, "end")
     (pid,) = ask(reasoner, "pid")
     os.kill(int(pid), signal.SIGKILL)
-    gone = reasoner._idle[0]
+    ended_process = reasoner._idle[0]
     deadline = time.monotonic() + PATIENCE
-    while gone.is_there():
+    while ended_process.is_there():
         assert time.monotonic() < deadline
     assert ask(reasoner, "pid") != [pid]
 
@@ -248,8 +250,8 @@ def test_concurrent_callers_have_their_own_processes_and_idle_ones_end(
 
 PARENT = """
 import sys, threading
-from unit.reasoning.test_apart import ask, made
-reasoner = made(threading.Event(), {seconds})
+from unit.reasoning.test_apart import ask, start
+reasoner = start(threading.Event(), {seconds})
 print(*ask(reasoner, "pid"), flush=True)
 {then}
 sys.stdin.read()

@@ -101,10 +101,10 @@ def test_the_last_failure_is_raised() -> None:
     assert len(model.requests) == len(harness.calls) == 3
 
 
-@pytest.mark.parametrize(("asked", "pause"), [(2.0, 4.0), (30.0, 30.0), (60.0, 60.0)])
-def test_a_pause_requested_by_the_provider_is_kept(asked: float, pause: float) -> None:
+@pytest.mark.parametrize(("seconds", "pause"), [(2.0, 4.0), (30.0, 30.0), (60.0, 60.0)])
+def test_a_pause_requested_by_the_provider_is_kept(seconds: float, pause: float) -> None:
     harness, _ = scripted_harness(
-        ModelFailure("slow down", retryable=True, status=429, retry_after=asked), "Fine."
+        ModelFailure("slow down", retryable=True, status=429, retry_after=seconds), "Fine."
     )
     caller(harness).complete(ASK)
     assert harness.pauses == [pause]

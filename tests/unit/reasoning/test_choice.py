@@ -155,13 +155,13 @@ def test_the_runtime_returns_the_reasoner_of_each_task(tmp_path: Path) -> None:
         runtime.close()
 
 
-def warned(folder: Path, **given: str) -> str:
-    settings = loaded(folder, **given)
+def warned(folder: Path, **variables: str) -> str:
+    settings = loaded(folder, **variables)
     return "\n".join(warnings(settings, load_plugins(settings)))
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("variables", "message"),
     [
         (
             {"LLM_ANTHROPIC_API_KEY": "hunter2"},
@@ -189,15 +189,15 @@ def warned(folder: Path, **given: str) -> str:
     ],
 )
 def test_likely_mistakes_cause_a_warning(
-    tmp_path: Path, given: dict[str, str], message: str
+    tmp_path: Path, variables: dict[str, str], message: str
 ) -> None:
-    text = warned(tmp_path, **given)
+    text = warned(tmp_path, **variables)
     assert message in text
     assert "hunter2" not in text
 
 
 @pytest.mark.parametrize(
-    "given",
+    "variables",
     [
         {},
         {"LLM_OPENAI_API_KEY": "k"},
@@ -207,5 +207,5 @@ def test_likely_mistakes_cause_a_warning(
         {"LLM_OPENAI_API_KEY": "k", "LLM_GEMINI_API_KEY": "k", "LLM_FALLBACK__MODEL": "gemini/m"},
     ],
 )
-def test_settings_that_fit_cause_no_warning(tmp_path: Path, given: dict[str, str]) -> None:
-    assert warned(tmp_path, **given) == ""
+def test_settings_that_fit_cause_no_warning(tmp_path: Path, variables: dict[str, str]) -> None:
+    assert warned(tmp_path, **variables) == ""

@@ -20,8 +20,8 @@ DONE = "DONE"
 READS = ["get_recent_conclusions", "search_memory", "search_messages"]
 
 
-def held(uid: str, content: str, day: int = 0, **values: Any) -> Known:
-    given = {
+def known_conclusion(uid: str, content: str, day: int = 0, **values: Any) -> Known:
+    defaults = {
         "level": "explicit",
         "times_derived": 1,
         "observer": "alice",
@@ -29,14 +29,14 @@ def held(uid: str, content: str, day: int = 0, **values: Any) -> Known:
         "session": "s",
         **values,
     }
-    return Known(uid, content, said_at=NOW + timedelta(days=day), **given)
+    return Known(uid, content, said_at=NOW + timedelta(days=day), **defaults)
 
 
 ROWS = (
-    held("k-1", "Alice lives in Rome.", 1),
-    held("k-2", "Alice likes green tea.", 2),
-    held("k-3", "Alice drinks green tea every morning.", 3),
-    held("k-4", "Alice moved to Berlin.", 4),
+    known_conclusion("k-1", "Alice lives in Rome.", 1),
+    known_conclusion("k-2", "Alice likes green tea.", 2),
+    known_conclusion("k-3", "Alice drinks green tea every morning.", 3),
+    known_conclusion("k-4", "Alice moved to Berlin.", 4),
 )
 
 
@@ -45,30 +45,30 @@ class Consolidation:
         self,
         *replies: Any,
         settings: dict[str, str] | None = None,
-        known: tuple[Known, ...] = ROWS,
+        conclusions: tuple[Known, ...] = ROWS,
         **request: Any,
     ) -> None:
         self.model = ScriptedModel(*replies)
         self.harness = ModelHarness(self.model, **{**SCRIPTED, **(settings or {})})
-        given = {
+        defaults = {
             "card": (),
             "tools": FakeToolbox(),
             "asked_at": NOW,
             "origin": Origin(1, "w", "run-1"),
         }
-        self.request = ConsolidateRequest("alice", "alice", known, **{**given, **request})
+        self.request = ConsolidateRequest("alice", "alice", conclusions, **{**defaults, **request})
 
     def run(self) -> Consolidated:
         return LlmReasoner(self.harness.models).consolidate(self.request)
 
     def results(self) -> list[str]:
         """Results of tools, as sent to the model in any request, in order."""
-        told: dict[int, list[str]] = {}
+        answers: dict[int, list[str]] = {}
         for request in self.model.requests:
             for turn in request.turns:
                 if turn.role == "tool":
-                    told.setdefault(id(turn), []).append(turn.content)
-        return [texts[0] for texts in told.values()]
+                    answers.setdefault(id(turn), []).append(turn.content)
+        return [texts[0] for texts in answers.values()]
 
 
 def create(*conclusions: dict[str, Any]) -> Any:
@@ -76,11 +76,11 @@ def create(*conclusions: dict[str, Any]) -> Any:
 
 
 def supersede(*steps: tuple[str, str | None]) -> Any:
-    given = [
+    steps_ = [
         {"id": old, "reason": "newer", **({"replaced_by": new} if new else {})}
         for old, new in steps
     ]
-    return calling(("supersede_conclusions", {"conclusions": given}))
+    return calling(("supersede_conclusions", {"conclusions": steps_}))
 
 
 def deduced(content: str, *sources: str, level: str = "deductive", **more: Any) -> dict[str, Any]:
@@ -219,9 +219,9 @@ class TestPhases:
     @pytest.mark.parametrize("failing", ["deduction", "induction"])
     def test_a_failed_phase_does_not_stop_the_other(self, failing: str) -> None:
         refused = ModelFailure("no", retryable=False)
-        made = create(deduced("Alice is at home in Germany.", "c4"))
+        creation = create(deduced("Alice is at home in Germany.", "c4"))
         consolidation = Consolidation(
-            *([made, refused, DONE] if failing == "deduction" else [made, DONE, refused])
+            *([creation, refused, DONE] if failing == "deduction" else [creation, DONE, refused])
         )
         done = consolidation.run()
         assert {phase.name: phase.error for phase in done.phases} == {
@@ -249,7 +249,7 @@ class TestPhases:
             consolidation.run()
 
     def test_without_conclusions_no_model_is_called(self) -> None:
-        consolidation = Consolidation(known=())
+        consolidation = Consolidation(conclusions=())
         assert consolidation.run() == Consolidated()
         assert consolidation.model.requests == []
 
@@ -287,14 +287,14 @@ class TestOpening:
 
     def test_contains_the_newest_conclusions_that_fit(self) -> None:
         rows = tuple(
-            held(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n)
+            known_conclusion(f"k-{n}", f"Alice saw whale number {n} off the coast of Iceland.", n)
             for n in range(100)
         )
         consolidation = Consolidation(
             calling(("get_recent_conclusions", {"limit": 2, "skip": 97})),
             DONE,
             DONE,
-            known=rows,
+            conclusions=rows,
             settings={"DREAM_HISTORY_TOKEN_LIMIT": "1000"},
         )
         consolidation.run()
@@ -437,7 +437,7 @@ class TestCard:
         return consolidation.run().card, consolidation.results()[0]
 
     def test_valid_lines_are_kept_and_others_reported(self) -> None:
-        card, told = self.write(
+        card, message = self.write(
             "IDENTITY: Alice",
             " identity:  ALICE",
             "IDENTITY: alice",
@@ -447,26 +447,26 @@ class TestCard:
             "INSTRUCTION: Be  brief",
         )
         assert card == ["IDENTITY: Alice", "INSTRUCTION: Be brief"]
-        dropped = [line for line in told.splitlines() if line.startswith("Dropped")]
+        dropped = [line for line in message.splitlines() if line.startswith("Dropped")]
         assert len(dropped) == 4
-        assert "'IDENTITY: '" in told
-        assert "200 characters" in told
-        assert told.splitlines()[-1] == "The card has 2 lines now."
+        assert "'IDENTITY: '" in message
+        assert "200 characters" in message
+        assert message.splitlines()[-1] == "The card has 2 lines now."
 
     def test_lines_written_by_callers_may_stay(self) -> None:
         card, _ = self.write("please be brief", "IDENTITY: Alice", card=("Please be brief",))
         assert card == ["Please be brief", "IDENTITY: Alice"]
 
     def test_has_at_most_forty_lines(self) -> None:
-        card, told = self.write(*(f"ATTRIBUTE: number {n}" for n in range(50)))
+        card, message = self.write(*(f"ATTRIBUTE: number {n}" for n in range(50)))
         assert len(card) == 40
-        assert "first 40" in told
+        assert "first 40" in message
 
     @pytest.mark.parametrize("lines", [(), ("nothing good",)])
     def test_without_a_valid_line_the_card_is_unchanged(self, lines: tuple[str, ...]) -> None:
-        card, told = self.write(*lines)
+        card, message = self.write(*lines)
         assert card is None
-        assert told.endswith("The card was left as it is.")
+        assert message.endswith("The card was left as it is.")
 
     def test_refreshing_uses_only_the_card_tool_and_instructions(self) -> None:
         consolidation = Consolidation(

@@ -40,7 +40,7 @@ def reader(request: CompletionRequest) -> Reply:
     if system.startswith(derive.PROMPT.text):
         return {"statements": _noted(user)}
     if system.startswith((summarize.SHORT.text, summarize.LONG.text)):
-        return "\n".join(found[4] for found in _ENTRY.finditer(user))
+        return "\n".join(match[4] for match in _ENTRY.finditer(user))
     if request.tools:
         return "DONE"
     text = "It is called Balthazar." if "Balthazar" in user else "Nothing is known about that."
@@ -50,15 +50,17 @@ def reader(request: CompletionRequest) -> Reply:
 def _noted(user: str) -> list[dict[str, Any]]:
     observed = re.findall(r"^Observed peer: (.*)$", user, re.M)[0]
     entries = [
-        (int(found[1]), found[3], found[4].replace("\n    ", "\n"))
-        for found in _ENTRY.finditer(user)
-        if found[1]
+        (int(match[1]), match[3], match[4].replace("\n    ", "\n"))
+        for match in _ENTRY.finditer(user)
+        if match[1]
     ]
-    said = [Utterance(number, str(number), author, text, NOW) for number, author, text in entries]
-    made = ExtractiveReasoner().derive(DeriveRequest(observed, said))
+    utterances = [
+        Utterance(number, str(number), author, text, NOW) for number, author, text in entries
+    ]
+    result = ExtractiveReasoner().derive(DeriveRequest(observed, utterances))
     return [
         {"content": statement.content, "messages": list(statement.message_keys)}
-        for statement in made.statements
+        for statement in result.statements
     ]
 
 

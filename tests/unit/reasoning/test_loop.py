@@ -83,9 +83,13 @@ class TestRounds:
         first, second = run.model.requests
         assert [tool.name for tool in first.tools] == ["look"]
         assert [turn.content for turn in first.turns] == ["Be brief.", "Who?\n\nLook it up."]
-        asked, given = second.turns[-2:]
-        assert (asked.role, asked.tool_calls[0].id) == ("assistant", "call-0")
-        assert (given.role, given.content, given.tool_call_id) == ("tool", "bees", "call-0")
+        call_turn, result_turn = second.turns[-2:]
+        assert (call_turn.role, call_turn.tool_calls[0].id) == ("assistant", "call-0")
+        assert (result_turn.role, result_turn.content, result_turn.tool_call_id) == (
+            "tool",
+            "bees",
+            "call-0",
+        )
 
     def test_the_maximum_number_of_rounds_ends_the_loop(self) -> None:
         run = Run(*[calling(query("more"))] * 5)
@@ -136,7 +140,7 @@ class TestMistakes:
     """They are answered to the model, in words that help it on."""
 
     @pytest.mark.parametrize(
-        ("call", "told"),
+        ("call", "messages"),
         [
             (("listen", {"query": "x"}), ["no tool 'listen'", "look"]),
             (("look", {}), ["query"]),
@@ -165,13 +169,13 @@ class TestMistakes:
         ],
     )
     def test_the_model_gets_an_error_text(
-        self, call: tuple[str, dict[str, Any]], told: list[str]
+        self, call: tuple[str, dict[str, Any]], messages: list[str]
     ) -> None:
         run = Run(calling(call), "Well.")
         assert run.loop.run() is not None
         (result,) = run.results()
         assert result.startswith("Error: ")
-        assert all(word in result for word in told)
+        assert all(word in result for word in messages)
         assert "secret" not in result
         json.dumps(run.model.last.turns[-2].tool_calls[0].arguments, allow_nan=False)
 
@@ -231,17 +235,19 @@ class TestBounds:
         ]
         run = Run(*rounds, bounds=replace(USUAL, history=700))
         assert run.loop.run() is None
-        told = run.loop.transcript("Now.")[-1].content
-        assert {name: f'"{name} {name}' in told for name in ("one", "two", "three", "three2")} == {
+        transcript = run.loop.transcript("Now.")[-1].content
+        assert {
+            name: f'"{name} {name}' in transcript for name in ("one", "two", "three", "three2")
+        } == {
             "one": False,
             "two": False,
             "three": True,
             "three2": True,
         }
         for request in run.model.requests:
-            made = {call.id for turn in request.turns for call in turn.tool_calls}
+            call_ids = {call.id for turn in request.turns for call in turn.tool_calls}
             answered = {turn.tool_call_id for turn in request.turns if turn.role == "tool"}
-            assert made == answered
+            assert call_ids == answered
         assert not run.loop.hit_input_cap
 
     def test_the_input_cap_cuts_even_the_last_round(self) -> None:

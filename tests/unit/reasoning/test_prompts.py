@@ -53,11 +53,11 @@ AT = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)
 
 
 def test_messages_have_time_and_author() -> None:
-    said = [
+    utterances = [
         Utterance(1, "u", "bob", "Hello.", AT),
         Utterance(2, "u", "alice", "Hi!\nHow are you?", AT + timedelta(seconds=5)),
     ]
-    assert transcript(said, lambda message: "1" if message.author == "alice" else "") == (
+    assert transcript(utterances, lambda message: "1" if message.author == "alice" else "") == (
         "Fri 2024-05-17 12:30 UTC bob: Hello.\n"
         "[1] Fri 2024-05-17 12:30 UTC alice: Hi!\n    How are you?"
     )
@@ -121,10 +121,10 @@ def test_texts_are_cut_to_a_budget(most: int) -> None:
 
 def test_texts_for_models_are_in_the_prompts_package_only() -> None:
     """Elsewhere no turn is written out: its words come from `reasoning/prompts`."""
-    room = Path(prompts.__path__[0]).parent
+    folder = Path(prompts.__path__[0]).parent
     written = [
         f"{file.name}:{call.lineno}"
-        for file in room.glob("*.py")
+        for file in folder.glob("*.py")
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Turn"
         if any(isinstance(part, ast.Constant | ast.JoinedStr) for part in call.args[1:2])

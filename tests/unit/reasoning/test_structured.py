@@ -20,7 +20,7 @@ SCHEMA: dict[str, Any] = {
 TURNS = [Turn("system", "Be brief."), Turn("user", "Who?")]
 
 
-def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
+def ask(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(*replies)
     harness = ModelHarness(model, DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
     client = ModelClient(
@@ -44,18 +44,18 @@ def asked(*replies: Reply, **options: Any) -> tuple[Any, ScriptedModel]:
     ],
 )
 def test_documents_are_found_in_text(text: str) -> None:
-    found, model = asked(text)
-    assert found == {"names": ["Ada"]}
+    document, model = ask(text)
+    assert document == {"names": ["Ada"]}
     assert len(model.requests) == 1
     assert model.last.response_schema == SCHEMA
 
 
 def test_line_breaks_inside_strings_are_accepted() -> None:
-    assert asked('{"names": ["A\nB"]}')[0] == {"names": ["A\nB"]}
+    assert ask('{"names": ["A\nB"]}')[0] == {"names": ["A\nB"]}
 
 
 def test_unstorable_characters_are_removed() -> None:
-    assert asked(r'{"names": ["a\u0000b", "\ud800x"]}')[0] == {"names": ["ab", "\ufffdx"]}
+    assert ask(r'{"names": ["a\u0000b", "\ud800x"]}')[0] == {"names": ["ab", "\ufffdx"]}
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_unstorable_characters_are_removed() -> None:
     ],
 )
 def test_an_answer_that_does_not_fit_is_retried_once(first: Reply, problem: str) -> None:
-    found, model = asked(first, {"names": []})
-    assert found == {"names": []}
+    document, model = ask(first, {"names": []})
+    assert document == {"names": []}
     again = model.last.turns
     assert list(again[:2]) == TURNS
     assert [turn.role for turn in again[2:]] == ["assistant", "user"]
@@ -86,20 +86,20 @@ def test_an_answer_that_does_not_fit_is_retried_once(first: Reply, problem: str)
 
 def test_a_second_invalid_answer_fails() -> None:
     with pytest.raises(MalformedAnswer, match="names must be of type array") as raised:
-        asked("Ada, secretly", '{"names": "Ada, secretly"}', {"names": []})
+        ask("Ada, secretly", '{"names": "Ada, secretly"}', {"names": []})
     assert "secretly" not in str(raised.value)
 
 
 def test_an_additional_check_can_reject_an_answer() -> None:
-    found, model = asked(
+    document, model = ask(
         {"names": []},
         {"names": ["Bo"]},
         check=lambda value: None if value["names"] else "nobody is named",
     )
-    assert found == {"names": ["Bo"]}
+    assert document == {"names": ["Bo"]}
     assert "nobody is named" in model.prompts()[-1]
 
 
 def test_failures_of_the_model_are_raised() -> None:
     with pytest.raises(ModelFailure, match="no key"):
-        asked(ModelFailure("no key", retryable=False))
+        ask(ModelFailure("no key", retryable=False))

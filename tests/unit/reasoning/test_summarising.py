@@ -69,8 +69,8 @@ def test_a_first_summary_has_no_previous_one() -> None:
 
 
 def test_without_messages_the_model_is_not_called() -> None:
-    for said in ([], [say(0, " \n")]):
-        done, model, _ = summarized(SummarizeRequest("short", said, "They met.", 100))
+    for messages in ([], [say(0, " \n")]):
+        done, model, _ = summarized(SummarizeRequest("short", messages, "They met.", 100))
         assert (done.content, model.requests) == ("", [])
 
 

@@ -7,20 +7,22 @@ from support.clients.core_client.harness import EARLIEST, Caller, contents, ids,
 
 @scenario
 async def a_peer_has_messages_without_a_session(c: Caller) -> None:
-    given = [
+    drafts = [
         {"peer_id": "alice", "content": f"number {number}", "metadata": {"number": number}}
         for number in range(3)
     ]
-    made = await c.peers.messages.create("alice", **c.own, messages=given)
-    assert contents(made) == ["number 0", "number 1", "number 2"]
-    assert ids(await c.every(await c.peers.messages.list("alice", **c.own, size=2))) == ids(made)
+    messages = await c.peers.messages.create("alice", **c.own, messages=drafts)
+    assert contents(messages) == ["number 0", "number 1", "number 2"]
+    assert ids(await c.every(await c.peers.messages.list("alice", **c.own, size=2))) == ids(
+        messages
+    )
     assert (
         ids(await c.every(await c.peers.messages.list("alice", **c.own, reverse=True)))
-        == ids(made)[::-1]
+        == ids(messages)[::-1]
     )
     assert ids(
         await c.every(await c.peers.messages.list("alice", **c.own, filter={"number": 1}))
-    ) == [made[1].id]
+    ) == [messages[1].id]
     assert await c.every(await c.peers.messages.list("bob", **c.own)) == []
 
 

@@ -25,15 +25,19 @@ REASONING = "reasoning" if NEWER else "deriver"
 
 @scenario
 async def workspaces_are_described_and_listed(c: Caller) -> None:
-    made = await c.workspaces.get_or_create(id=c.workspace, metadata=METADATA)
-    assert (made.id, made.metadata, made.configuration) == (c.workspace, METADATA, {})
+    workspace = await c.workspaces.get_or_create(id=c.workspace, metadata=METADATA)
+    assert (workspace.id, workspace.metadata, workspace.configuration) == (
+        c.workspace,
+        METADATA,
+        {},
+    )
     again = await c.workspaces.get_or_create(id=c.workspace, metadata={})
-    assert again == made
+    assert again == workspace
     configuration = {REASONING: {"enabled": False}, "summary": {"messages_per_short_summary": 12}}
     changed = await c.workspaces.update(c.workspace, metadata={"a": 1}, configuration=configuration)
     assert (changed.metadata, changed.configuration) == ({"a": 1}, configuration)
-    wanted = {"a": 1} if EARLY else {"id": c.workspace}
-    listed = await c.every(await c.workspaces.list(**{FILTERS: wanted}, size=100))
+    condition = {"a": 1} if EARLY else {"id": c.workspace}
+    listed = await c.every(await c.workspaces.list(**{FILTERS: condition}, size=100))
     assert c.workspace in ids(listed)
     assert all((item.metadata or {}).get("a") == 1 for item in listed)
     await c.raises(honcho_core.UnprocessableEntityError, c.workspaces.get_or_create(id="two words"))
@@ -43,10 +47,10 @@ async def workspaces_are_described_and_listed(c: Caller) -> None:
 async def peers_are_described_and_listed(c: Caller) -> None:
     names = [f"p{number}" for number in range(5)]
     for number, name in enumerate(names):
-        made = await c.peers.get_or_create(
+        peer = await c.peers.get_or_create(
             **c.own, id=name, metadata={"number": number}, configuration={"observe_me": number != 3}
         )
-        assert (made.id, made.workspace_id, made.metadata) == (
+        assert (peer.id, peer.workspace_id, peer.metadata) == (
             name,
             c.workspace,
             {"number": number},
@@ -54,8 +58,8 @@ async def peers_are_described_and_listed(c: Caller) -> None:
     page = await c.peers.list(**c.own, size=2)
     assert (page.total, page.pages, page.page, ids(page.items)) == (5, 3, 1, names[:2])
     assert ids(await c.every(page)) == names
-    wanted = {"number": 3} if EARLY else {"metadata": {"number": 3}}
-    (three,) = await c.every(await c.peers.list(**c.own, **{FILTERS: wanted}))
+    condition = {"number": 3} if EARLY else {"metadata": {"number": 3}}
+    (three,) = await c.every(await c.peers.list(**c.own, **{FILTERS: condition}))
     assert (three.id, three.configuration) == ("p3", {"observe_me": False})
     changed = await c.peers.update(
         "p3", **c.own, metadata={"name": "Three"}, configuration={"observe_me": True}
@@ -68,13 +72,13 @@ async def peers_are_described_and_listed(c: Caller) -> None:
 async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     names = [f"s{number}" for number in range(4)]
     for name in names:
-        made = await c.sessions.get_or_create(
+        session = await c.sessions.get_or_create(
             **c.own, id=name, metadata={"name": name}, peers={"alice": {"observe_others": True}}
         )
-        assert (made.id, made.is_active, made.workspace_id) == (name, True, c.workspace)
+        assert (session.id, session.is_active, session.workspace_id) == (name, True, c.workspace)
     assert ids(await c.every(await c.sessions.list(**c.own, size=3))) == names
-    wanted = {"name": "s2"} if EARLY else {"metadata": {"name": "s2"}}
-    assert ids(await c.every(await c.sessions.list(**c.own, **{FILTERS: wanted}))) == ["s2"]
+    condition = {"name": "s2"} if EARLY else {"metadata": {"name": "s2"}}
+    assert ids(await c.every(await c.sessions.list(**c.own, **{FILTERS: condition}))) == ["s2"]
     configuration = {REASONING: {"enabled": False}}
     changed = await c.sessions.update(
         "s1", **c.own, metadata={"topic": "tea"}, configuration=configuration
@@ -91,13 +95,13 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     }
     assert (await c.sessions.peers.remove("s1", **c.own, body=["carol"])).id == "s1"
     get_config = c.sessions.peers.any("get_config", "config")
-    found = await get_config("bob", **c.own, session_id="s1")
-    assert (found.observe_me, found.observe_others) == (False, None)
+    membership = await get_config("bob", **c.own, session_id="s1")
+    assert (membership.observe_me, membership.observe_others) == (False, None)
     await c.sessions.peers.set_config(
         "bob", **c.own, session_id="s1", observe_me=True, observe_others=True
     )
-    found = await get_config("bob", **c.own, session_id="s1")
-    assert (found.observe_me, found.observe_others) == (True, True)
+    membership = await get_config("bob", **c.own, session_id="s1")
+    assert (membership.observe_me, membership.observe_others) == (True, True)
     assert (await c.sessions.peers.set("s1", **c.own, body={"dave": {}, "alice": {}})).id == "s1"
     assert set(ids(await c.every(await c.sessions.peers.list("s1", **c.own)))) == {"alice", "dave"}
     assert ids(await c.every(await c.peers.sessions.list("alice", **c.own, size=3))) == names
@@ -122,9 +126,9 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     assert changed.metadata == {"seen": True}
     retrieve = c.sessions.messages.any("retrieve", "get")
     assert await retrieve(stored[4].id, **c.own, session_id="talk") == changed
-    wanted = {"seen": True} if EARLY else {"metadata": {"seen": True}}
+    condition = {"seen": True} if EARLY else {"metadata": {"seen": True}}
     assert ids(
-        await c.every(await c.sessions.messages.list("talk", **c.own, **{FILTERS: wanted}))
+        await c.every(await c.sessions.messages.list("talk", **c.own, **{FILTERS: condition}))
     ) == [stored[4].id]
     clone = await c.sessions.clone("talk", **c.own, message_id=stored[2].id)
     copied = await c.every(await c.sessions.messages.list(clone.id, **c.own))
@@ -157,15 +161,19 @@ async def what_was_said_is_known(c: Caller) -> None:
         "talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}")
     )
     represent = c.peers.any("working_representation", "representation")
-    found = ""
+    answer = ""
     for _ in range(200):
-        known = await represent("alice", **c.own, session_id="talk")
-        found = json.dumps(known if isinstance(known, dict) else known.model_dump(mode="json"))
-        if TORTOISE in found and WORK in found:
+        representation = await represent("alice", **c.own, session_id="talk")
+        answer = json.dumps(
+            representation
+            if isinstance(representation, dict)
+            else representation.model_dump(mode="json")
+        )
+        if TORTOISE in answer and WORK in answer:
             break
-    assert TORTOISE in found
-    assert WORK in found
-    assert SISTER not in found
+    assert TORTOISE in answer
+    assert WORK in answer
+    assert SISTER not in answer
     context = await c.sessions.any("get_context", "context")(
         "talk", **c.own, summary=True, tokens=10_000
     )
@@ -180,17 +188,19 @@ async def what_was_said_is_known(c: Caller) -> None:
 @scenario
 async def questions_are_answered(c: Caller) -> None:
     await c.say("talk", ("alice", TORTOISE), ("bob", SISTER))
-    said = (
+    question = (
         {"queries": ["What is the name", "of the tortoise?"]}
         if EARLY
         else {"query": "What is the name of the tortoise?"}
     )
-    assert "Balthazar" in (await c.peers.chat("alice", **c.own, **said)).content
+    assert "Balthazar" in (await c.peers.chat("alice", **c.own, **question)).content
     assert (
         "Balthazar"
-        in (await c.peers.chat("alice", **c.own, **said, session_id="talk", stream=False)).content
+        in (
+            await c.peers.chat("alice", **c.own, **question, session_id="talk", stream=False)
+        ).content
     )
-    kind, text = await c.peers.streamed("chat", "alice", **c.own, **said, stream=True)
+    kind, text = await c.peers.streamed("chat", "alice", **c.own, **question, stream=True)
     if EARLY:
         assert kind.startswith("text/plain")
         assert "Balthazar" in text
@@ -201,7 +211,7 @@ async def questions_are_answered(c: Caller) -> None:
         ]
         assert "Balthazar" in "".join(piece["delta"]["content"] for piece in pieces)
         assert last == {"delta": {"content": None}, "done": True}
-    await c.raises(honcho_core.NotFoundError, c.peers.chat("nobody", **c.own, **said))
+    await c.raises(honcho_core.NotFoundError, c.peers.chat("nobody", **c.own, **question))
     await c.raises(
-        honcho_core.NotFoundError, c.peers.chat("alice", **c.own, **said, target="nobody")
+        honcho_core.NotFoundError, c.peers.chat("alice", **c.own, **question, target="nobody")
     )

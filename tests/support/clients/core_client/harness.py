@@ -45,20 +45,20 @@ class Caller(harness.Caller):
     def sessions(self) -> Any:
         return self.workspaces.sessions
 
-    async def say(self, session: str, *said: tuple[str, str]) -> list[Any]:
-        messages = [{"peer_id": peer, "content": content} for peer, content in said]
+    async def say(self, session: str, *lines: tuple[str, str]) -> list[Any]:
+        messages = [{"peer_id": peer, "content": content} for peer, content in lines]
         stored: list[Any] = await self.sessions.messages.create(
             session, **self.own, messages=messages
         )
-        assert [(item.peer_id, item.content) for item in stored] == list(said)
+        assert [(item.peer_id, item.content) for item in stored] == list(lines)
         return stored
 
     async def search(self, resource: Any, text: str, *args: str, **options: Any) -> list[Any]:
         """Messages as they are found, whatever the client gets them in."""
         bare = EARLIEST or (EARLY and resource._path == "workspaces.")
-        said = {"body": text} if bare else {"query": text}
-        found = await resource.search(*args, **said, **options)
-        return await self.every(found) if EARLY else list(found)
+        query = {"body": text} if bare else {"query": text}
+        hits = await resource.search(*args, **query, **options)
+        return await self.every(hits) if EARLY else list(hits)
 
     async def status(self, **options: Any) -> Any:
         """Counts of background work."""

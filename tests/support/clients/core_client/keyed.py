@@ -10,8 +10,8 @@ from support.clients.core_client.harness import Caller, scenario
 @scenario
 async def keys_open_what_they_name(c: Caller) -> None:
     await c.workspaces.get_or_create(id=c.workspace)
-    made = await c.api.keys.create(workspace_id=c.workspace, expires_at="2999-01-01T00:00:00Z")
-    narrow = c.with_key(made["key"])
+    key = await c.api.keys.create(workspace_id=c.workspace, expires_at="2999-01-01T00:00:00Z")
+    narrow = c.with_key(key["key"])
     assert (await narrow.workspaces.get_or_create(id=c.workspace)).id == c.workspace
     assert (await narrow.workspaces.peers.get_or_create(**c.own, id="alice")).id == "alice"
     await c.raises(honcho_core.AuthenticationError, narrow.workspaces.list())

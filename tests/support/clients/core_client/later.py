@@ -27,11 +27,11 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
     resource = c.workspaces.any(CONCLUSIONS)
     pair = {"observer_id": "alice", "observed_id": "bob", "session_id": "talk"}
     texts = ["Bob plays the cello.", "Bob is allergic to peanuts.", "Bob lives near the harbour."]
-    made = await resource.create(
+    conclusions = await resource.create(
         c.workspace, **{CONCLUSIONS: [{"content": content, **pair} for content in texts]}
     )
-    assert contents(made) == texts
-    assert {(item.observer_id, item.observed_id, item.session_id) for item in made} == {
+    assert contents(conclusions) == texts
+    assert {(item.observer_id, item.observed_id, item.session_id) for item in conclusions} == {
         ("alice", "bob", "talk")
     }
     filters = {"observer": "alice", "observed": "bob"}
@@ -43,17 +43,17 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
     assert contents(
         await resource.query(c.workspace, query="allergic to peanuts", top_k=1, filters=filters)
     ) == [texts[1]]
-    await resource.delete(made[1].id, **c.own)
+    await resource.delete(conclusions[1].id, **c.own)
     assert contents(await c.every(await resource.list(c.workspace, reverse=True))) == [
         texts[0],
         texts[2],
     ]
-    await c.raises(honcho_core.NotFoundError, resource.delete(made[1].id, **c.own))
+    await c.raises(honcho_core.NotFoundError, resource.delete(conclusions[1].id, **c.own))
     await c.raises(
         honcho_core.UnprocessableEntityError, resource.query(c.workspace, query="peanuts")
     )
     represent = c.peers.any("working_representation", "representation")
-    known = await represent(
+    representation = await represent(
         "alice",
         **c.own,
         target="bob",
@@ -61,8 +61,8 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
         search_top_k=1,
         **{MOST: 1, FREQUENT: False},
     )
-    assert texts[0] in str(known)
-    assert texts[2] not in str(known)
+    assert texts[0] in str(representation)
+    assert texts[2] not in str(representation)
     context = await c.peers.any("get_context", "context")(
         "alice", **c.own, target="bob", **{MOST: 5}
     )
@@ -78,17 +78,19 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
 async def conclusions_without_a_session_have_one_all_the_same(c: Caller) -> None:
     await c.peers.get_or_create(**c.own, id="alice")
     resource = c.workspaces.any(CONCLUSIONS)
-    given = {
+    draft = {
         "content": "Alice sings.",
         "observer_id": "alice",
         "observed_id": "alice",
         "session_id": "__global_observations__",
     }
-    (made,) = await resource.create(c.workspace, **{CONCLUSIONS: [given]})
-    assert made.session_id == given["session_id"]
+    (conclusion,) = await resource.create(c.workspace, **{CONCLUSIONS: [draft]})
+    assert conclusion.session_id == draft["session_id"]
     assert ids(
-        await c.every(await resource.list(c.workspace, filters={"session_id": made.session_id}))
-    ) == [made.id]
+        await c.every(
+            await resource.list(c.workspace, filters={"session_id": conclusion.session_id})
+        )
+    ) == [conclusion.id]
 
 
 @scenario
@@ -142,28 +144,28 @@ async def summaries_are_there_or_not(c: Caller) -> None:
     )
     await c.settled()
     for _ in range(100):
-        found = (await c.sessions.summaries("talk", **c.own)).short_summary
-        if found is not None:
+        summary = (await c.sessions.summaries("talk", **c.own)).short_summary
+        if summary is not None:
             break
         await asyncio.sleep(0.05)
-    assert found is not None
-    assert found.message_id == stored[-1].id
-    assert found.content
-    assert (await c.sessions.any("get_context", "context")("talk", **c.own)).summary == found
+    assert summary is not None
+    assert summary.message_id == stored[-1].id
+    assert summary.content
+    assert (await c.sessions.any("get_context", "context")("talk", **c.own)).summary == summary
 
 
 @scenario
 async def files_become_messages(c: Caller) -> None:
     file = ("note.txt", b"I adopted a tortoise.\n", "text/plain")
-    (made,) = await c.sessions.messages.upload(
+    (message,) = await c.sessions.messages.upload(
         "talk", **c.own, file=file, peer_id="alice", metadata='{"from": "phone"}'
     )
-    assert (made.content.strip(), made.peer_id, made.metadata) == (
+    assert (message.content.strip(), message.peer_id, message.metadata) == (
         "I adopted a tortoise.",
         "alice",
         {"from": "phone"},
     )
-    assert ids(await c.every(await c.sessions.messages.list("talk", **c.own))) == [made.id]
+    assert ids(await c.every(await c.sessions.messages.list("talk", **c.own))) == [message.id]
     picture = ("p.png", b"\x89PNG", "image/png")
     error = await c.raises(
         honcho_core.APIStatusError,
@@ -176,14 +178,14 @@ async def files_become_messages(c: Caller) -> None:
 async def webhooks_are_kept(c: Caller) -> None:
     await c.workspaces.get_or_create(id=c.workspace)
     webhooks = c.workspaces.webhooks
-    made = await webhooks.get_or_create(c.workspace, url="https://93.184.215.14/hook")
-    assert (made.workspace_id, made.url) == (c.workspace, "https://93.184.215.14/hook")
-    assert (await webhooks.get_or_create(c.workspace, url=made.url)).id == made.id
-    assert ids(await c.every(await webhooks.list(c.workspace))) == [made.id]
-    await webhooks.delete(made.id, **c.own)
+    endpoint = await webhooks.get_or_create(c.workspace, url="https://93.184.215.14/hook")
+    assert (endpoint.workspace_id, endpoint.url) == (c.workspace, "https://93.184.215.14/hook")
+    assert (await webhooks.get_or_create(c.workspace, url=endpoint.url)).id == endpoint.id
+    assert ids(await c.every(await webhooks.list(c.workspace))) == [endpoint.id]
+    await webhooks.delete(endpoint.id, **c.own)
     assert await c.every(await webhooks.list(c.workspace)) == []
     assert await webhooks.test_emit(c.workspace) is None
-    await c.raises(honcho_core.NotFoundError, webhooks.delete(made.id, **c.own))
+    await c.raises(honcho_core.NotFoundError, webhooks.delete(endpoint.id, **c.own))
     await c.raises(
         honcho_core.UnprocessableEntityError,
         webhooks.get_or_create(c.workspace, url="http://127.0.0.1/"),
@@ -194,8 +196,8 @@ async def webhooks_are_kept(c: Caller) -> None:
 async def workspaces_are_deleted_with_what_is_in_them(c: Caller) -> None:
     await c.workspaces.get_or_create(id=c.workspace, metadata={"a": 1})
     await c.say("talk", ("alice", "Hello."))
-    gone = await c.workspaces.delete(c.workspace)
-    assert NEWER or (gone.id, gone.metadata) == (c.workspace, {"a": 1})
+    deleted_workspace = await c.workspaces.delete(c.workspace)
+    assert NEWER or (deleted_workspace.id, deleted_workspace.metadata) == (c.workspace, {"a": 1})
     assert await c.every(await c.peers.list(**c.own)) == []
     await c.raises(honcho_core.NotFoundError, c.workspaces.delete(c.workspace))
     assert (await c.workspaces.get_or_create(id=c.workspace)).metadata == {}

@@ -47,29 +47,29 @@ async def a_conflict_is_told_at_once(c: Caller) -> None:
 @scenario
 async def users_are_named_found_and_renamed(c: Caller) -> None:
     app = (await c.apps.create(name=c.name())).id
-    made = [
+    users = [
         await c.users.create(app, name=f"User {number}", metadata={"n": number % 2})
         for number in range(5)
     ]
-    assert {user.app_id for user in made} == {app}
-    assert await c.users.get(app, user_id=made[2].id) == made[2]
-    assert await c.users.get_by_name("User 3", app_id=app) == made[3]
-    assert await c.users.get_or_create("User 4", app_id=app) == made[4]
+    assert {user.app_id for user in users} == {app}
+    assert await c.users.get(app, user_id=users[2].id) == users[2]
+    assert await c.users.get_by_name("User 3", app_id=app) == users[3]
+    assert await c.users.get_or_create("User 4", app_id=app) == users[4]
     new = await c.users.get_or_create("New one", app_id=app)
     page = await c.users.list(app, size=2, page=2)
     assert (ids(page.items), page.total, page.page, page.size, page.pages) == (
-        ids(made[2:4]),
+        ids(users[2:4]),
         6,
         2,
         2,
         3,
     )
     assert ids(await c.page(c.users.list(app, filter={"n": 1}, reverse=True))) == [
-        made[3].id,
-        made[1].id,
+        users[3].id,
+        users[1].id,
     ]
-    renamed = await c.users.update(made[0].id, app_id=app, name="Ann")
-    assert (renamed.id, renamed.name, renamed.metadata) == (made[0].id, "Ann", {"n": 0})
+    renamed = await c.users.update(users[0].id, app_id=app, name="Ann")
+    assert (renamed.id, renamed.name, renamed.metadata) == (users[0].id, "Ann", {"n": 0})
     await c.raises(honcho.ConflictError, c.users.update(new.id, app_id=app, name="Ann"))
     await c.raises(honcho.NotFoundError, c.users.get(app, user_id="nobody"))
 
@@ -87,8 +87,8 @@ async def sessions_are_kept_archived_and_cloned(c: Caller) -> None:
     )
     assert await c.sessions.get(**own, session_id=one.id) == one
     assert ids(await c.page(c.sessions.list(**own, filter={"plan": "gold"}))) == [one.id]
-    said = [{"content": f"message {number}", "is_user": number % 2 == 0} for number in range(4)]
-    stored = await c.sessions.messages.batch(one.id, **own, messages=said)
+    drafts = [{"content": f"message {number}", "is_user": number % 2 == 0} for number in range(4)]
+    stored = await c.sessions.messages.batch(one.id, **own, messages=drafts)
     await c.users.metamessages.create(
         **own, metamessage_type="mark", content="x", session_id=one.id, message_id=stored[0].id
     )
@@ -149,15 +149,15 @@ async def metamessages_are_notes(c: Caller) -> None:
     own = await c.user()
     notes = c.users.metamessages
     session = (await c.sessions.create(**own)).id
-    said = await c.sessions.messages.create(session, **own, content="hello", is_user=True)
+    note_message = await c.sessions.messages.create(session, **own, content="hello", is_user=True)
     plain = await notes.create(**own, metamessage_type="mood", content="happy", metadata={"a": 1})
     close = await notes.create(
-        **own, metamessage_type="mark", content="", session_id=session, message_id=said.id
+        **own, metamessage_type="mark", content="", session_id=session, message_id=note_message.id
     )
     assert (plain.metamessage_type, plain.session_id, close.message_id, close.session_id) == (
         "mood",
         None,
-        said.id,
+        note_message.id,
         session,
     )
     assert await notes.get(close.id, **own) == close
@@ -165,7 +165,7 @@ async def metamessages_are_notes(c: Caller) -> None:
     assert ids(await c.page(notes.list(**own, metamessage_type="mood", filter={"a": 1}))) == [
         plain.id
     ]
-    assert ids(await c.page(notes.list(**own, session_id=session, message_id=said.id))) == [
+    assert ids(await c.page(notes.list(**own, session_id=session, message_id=note_message.id))) == [
         close.id
     ]
     moved = await notes.update(plain.id, **own, session_id=session, metamessage_type="tone")
@@ -177,7 +177,7 @@ async def metamessages_are_notes(c: Caller) -> None:
     )
     await c.raises(
         honcho.UnprocessableEntityError,
-        notes.create(**own, metamessage_type="x", content="", message_id=said.id),
+        notes.create(**own, metamessage_type="x", content="", message_id=note_message.id),
     )
 
 
@@ -196,12 +196,12 @@ async def documents_are_found_in_collections(c: Caller) -> None:
     await c.raises(honcho.ConflictError, collections.create(**own, name="books"))
     await c.raises(honcho.UnprocessableEntityError, collections.create(**own, name="Honcho"))
     texts = ("The cat sleeps on the sofa.", "A recipe for lentil soup.", "Stars are very far away.")
-    made = [
+    rows = [
         await documents.create(shelf.id, **own, content=text, metadata={"n": n})
         for n, text in enumerate(texts)
     ]
     assert tuple(contents(await c.page(documents.list(shelf.id, **own)))) == texts
-    assert ids(await c.page(documents.list(shelf.id, **own, filter={"n": 1}))) == [made[1].id]
+    assert ids(await c.page(documents.list(shelf.id, **own, filter={"n": 1}))) == [rows[1].id]
     assert contents(await documents.query(shelf.id, **own, query="soup recipe", top_k=1)) == [
         texts[1]
     ]
@@ -210,12 +210,12 @@ async def documents_are_found_in_collections(c: Caller) -> None:
         await documents.query(shelf.id, **own, query="soup recipe", filter={"n": 2})
     ) == [texts[2]]
     inside = {**own, "collection_id": shelf.id}
-    changed = await documents.update(made[0].id, **inside, content="Dogs like to run.", metadata={})
+    changed = await documents.update(rows[0].id, **inside, content="Dogs like to run.", metadata={})
     assert (changed.content, changed.metadata) == ("Dogs like to run.", {})
-    assert changed.created_at > made[0].created_at
-    assert await documents.get(made[0].id, **inside) == changed
-    await documents.delete(made[2].id, **inside)
-    await c.raises(honcho.NotFoundError, documents.get(made[2].id, **inside))
+    assert changed.created_at > rows[0].created_at
+    assert await documents.get(rows[0].id, **inside) == changed
+    await documents.delete(rows[2].id, **inside)
+    await c.raises(honcho.NotFoundError, documents.get(rows[2].id, **inside))
     await collections.delete(shelf.id, **own)
     await c.raises(honcho.NotFoundError, collections.get(**own, collection_id=shelf.id))
 
@@ -225,20 +225,22 @@ async def what_the_user_says_is_learnt_and_answered_from(c: Caller) -> None:
     own = await c.user()
     documents = c.users.collections.documents
     session = (await c.sessions.create(**own)).id
-    said = await c.sessions.messages.batch(
+    messages = await c.sessions.messages.batch(
         session,
         **own,
         messages=[{"content": TORTOISE, "is_user": True}, {"content": WORK, "is_user": False}],
     )
 
     async def learnt() -> list[str]:
-        found = await c.page(c.users.collections.list(**own))
-        return ids(found) if found and await c.page(documents.list(found[0].id, **own)) else []
+        listing = await c.page(c.users.collections.list(**own))
+        return (
+            ids(listing) if listing and await c.page(documents.list(listing[0].id, **own)) else []
+        )
 
     (collection,) = await c.until(learnt)
     facts = await c.page(documents.list(collection, **own))
     assert [(fact.content, fact.metadata) for fact in facts] == [
-        (TORTOISE, {"message_id": said[0].id})
+        (TORTOISE, {"message_id": messages[0].id})
     ]
     assert (await c.users.collections.get_by_name("honcho", **own)).id == collection
     question = "What is the tortoise called?"
@@ -260,8 +262,8 @@ async def keys_open_what_they_name(c: Caller) -> None:
     session = (await c.sessions.create(**own)).id
 
     async def key(**named: str) -> str:
-        found = await c.api.keys.create(**named)
-        return str(found["key"] if isinstance(found, dict) else found.key)
+        minted = await c.api.keys.create(**named)
+        return str(minted["key"] if isinstance(minted, dict) else minted.key)
 
     app = c.with_key(await key(app_id=own["app_id"]))
     assert (await app.apps.get()).id == own["app_id"]

@@ -18,7 +18,7 @@ WORK = "I work as a nurse at the hospital in Bergen."
 SISTER = "My sister Clara teaches physics in Lyon."
 
 
-async def told(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
+async def conversation(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
@@ -31,7 +31,7 @@ async def told(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
 
 @scenario
 async def a_conversation_is_remembered_within_two_seconds(c: Caller) -> None:
-    honcho, alice, bob, session, stored = await told(c)
+    honcho, alice, bob, session, stored = await conversation(c)
     began = time.monotonic()
     while (await c(alice.conclusions).list()).total + (await c(bob.conclusions).list()).total < 3:
         assert time.monotonic() - began < 2.0, "not derived in time"
@@ -90,16 +90,16 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
     await c(honcho).session("talk")
     tx = alice.conclusions_of(bob)
     texts = ["Bob plays the cello.", "Bob is allergic to peanuts.", "Bob lives near the harbour."]
-    made = await c(tx).create([{"content": text, "session_id": "talk"} for text in texts])
-    assert contents(made) == texts
+    conclusions = await c(tx).create([{"content": text, "session_id": "talk"} for text in texts])
+    assert contents(conclusions) == texts
     assert contents(await c.every(await c(tx).list(size=2))) == texts[::-1], "newest first"
     assert contents(await c.every(await c(tx).list(size=2, reverse=True))) == texts
     assert (await c(tx).list(session="talk")).total == 3
     assert contents(await c(tx).query("allergic to peanuts", top_k=1)) == [texts[1]]
     assert texts[1] in await c(tx).representation()
-    await c(tx).delete(made[1].id)
+    await c(tx).delete(conclusions[1].id)
     assert contents(await c.every(await c(tx).list(reverse=True))) == [texts[0], texts[2]]
-    await c.raises(NotFoundError, c(tx).delete(made[1].id))
+    await c.raises(NotFoundError, c(tx).delete(conclusions[1].id))
     await c.raises(UnprocessableEntityError, c(tx).create([{"content": ""}]))
     await c(honcho).schedule_dream(alice, observed=bob)
     await c.settled(honcho)
@@ -108,7 +108,7 @@ async def conclusions_are_made_found_and_deleted(c: Caller) -> None:
 
 @scenario
 async def questions_are_answered(c: Caller) -> None:
-    honcho, alice, bob, session, _ = await told(c)
+    honcho, alice, bob, session, _ = await conversation(c)
     await c.settled(honcho)
     question = "What is the name of the tortoise?"
     whole = await c(alice).chat(question)

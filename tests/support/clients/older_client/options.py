@@ -37,11 +37,13 @@ async def every_list_has_pages(c: Caller) -> None:
         await c(honcho).peer(name)
     for name in names:
         await c(await c(honcho).session(name, metadata={"name": name})).add_peers(alice)
-    made = await c(alice.conclusions).create([{"content": f"Fact {name}."} for name in names])
+    conclusions = await c(alice.conclusions).create(
+        [{"content": f"Fact {name}."} for name in names]
+    )
     await second_pages(c(honcho).peers, names, "peers")
     await second_pages(c(honcho).sessions, names, "sessions")
     await second_pages(c(alice).sessions, names, "a peer's sessions")
-    await second_pages(c(alice.conclusions).list, ids(made)[::-1], "a pair's conclusions")
+    await second_pages(c(alice.conclusions).list, ids(conclusions)[::-1], "a pair's conclusions")
     assert ids(await c.every(await c(alice).sessions({"metadata": {"name": "n3"}}))) == ["n3"]
 
 
@@ -128,13 +130,13 @@ async def what_is_stored_carries_its_options(c: Caller) -> None:
     alice = await c(honcho).peer("alice")
     session = await c(honcho).session("talk")
     day, off = datetime(2023, 7, 4, 12, 0, 0, 5, tzinfo=UTC), {"reasoning": {"enabled": False}}
-    (said,) = await c(session).add_messages(
+    (message,) = await c(session).add_messages(
         alice.message(TORTOISE, metadata={"n": 1}, created_at=day, configuration=off)
     )
     (read,) = await c(session).upload_file(
         ("note.txt", TEACHER.encode(), "text/plain"), alice, created_at=day, configuration=off
     )
-    assert (said.metadata, said.created_at, read.created_at) == ({"n": 1}, day, day)
+    assert (message.metadata, message.created_at, read.created_at) == ({"n": 1}, day, day)
     assert contents(await c.every(await c(session).messages())) == [TORTOISE, TEACHER]
     await c.settled(honcho)
     assert (await c(alice.conclusions).list()).total == 0, (

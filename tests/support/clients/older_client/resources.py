@@ -19,7 +19,7 @@ from support.clients.published_client.harness import Caller, contents, ids, scen
 METADATA = {"plan": "gold", "seats": 3, "tags": ["a", "b"], "deep": {"x": None}, "blåbær": "🫐"}
 
 
-def said(configuration: Any) -> dict[str, Any]:
+def set_values(configuration: Any) -> dict[str, Any]:
     """A configuration as plain values, without what is unset."""
     values: dict[str, Any] = configuration.model_dump(exclude_none=True)
     return values
@@ -39,7 +39,7 @@ async def workspaces_are_described_listed_and_deleted(c: Caller) -> None:
     again = c.honcho(name)
     assert await c(again).get_metadata() == METADATA
     both = {"summary": {"messages_per_short_summary": 12}, "reasoning": {"enabled": False}}
-    assert said(await c(again).get_configuration()) == both
+    assert set_values(await c(again).get_configuration()) == both
     await c(again).refresh()
     assert again.metadata == METADATA
     assert await c.every(await c(honcho).workspaces({"id": name})) == [name]
@@ -73,11 +73,14 @@ async def peers_are_described_and_listed(c: Caller) -> None:
     )
     three = await c(honcho).peer("p3")
     assert await c(three).get_metadata() == {"number": 3}
-    assert said(await c(three).get_configuration()) == {"observe_me": False}
+    assert set_values(await c(three).get_configuration()) == {"observe_me": False}
     await c(three).set_metadata({"name": "Three"})
     await c(three).set_configuration(PeerConfig(observe_me=True))
     await c(three).refresh()
-    assert (three.metadata, said(three.configuration)) == ({"name": "Three"}, {"observe_me": True})
+    assert (three.metadata, set_values(three.configuration)) == (
+        {"name": "Three"},
+        {"observe_me": True},
+    )
     assert await c(three).get_card() is None
     assert await c(three).set_card(["Name: Three"]) == ["Name: Three"]
     assert await c(three).card() == await c(three).get_card() == ["Name: Three"]
@@ -98,14 +101,14 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     session = await c(honcho).session(
         "s1", configuration=SessionConfiguration(summary=SummaryConfiguration(enabled=False))
     )
-    assert said(await c(session).get_configuration()) == {"summary": {"enabled": False}}
+    assert set_values(await c(session).get_configuration()) == {"summary": {"enabled": False}}
     await c(session).set_configuration(
         SessionConfiguration(reasoning=ReasoningConfiguration(enabled=True))
     )
     await c(session).set_metadata({"topic": "tea"})
     await c(session).refresh()
     assert (await c(session).get_metadata(), session.is_active) == ({"topic": "tea"}, True)
-    assert said(session.configuration) == {
+    assert set_values(session.configuration) == {
         "summary": {"enabled": False},
         "reasoning": {"enabled": True},
     }
@@ -114,9 +117,9 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     assert set(ids(await c(session).peers())) == {"alice", "bob", "carol"}
     await c(session).remove_peers(["carol"])
     assert set(ids(await c(session).peers())) == {"alice", "bob"}
-    assert said(await c(session).get_peer_configuration("bob")) == {"observe_others": True}
+    assert set_values(await c(session).get_peer_configuration("bob")) == {"observe_others": True}
     await c(session).set_peer_configuration("bob", SessionPeerConfig(observe_me=False))
-    assert said(await c(session).get_peer_configuration("bob")) == {
+    assert set_values(await c(session).get_peer_configuration("bob")) == {
         "observe_others": True,
         "observe_me": False,
     }
@@ -145,14 +148,14 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
         == ids(stored)[1::2]
     )
     assert (await c(session).messages(page=3, size=5)).total == 13
-    found = await c(session).get_message(stored[4].id)
-    assert (found.content, found.token_count, found.created_at) == (
+    message = await c(session).get_message(stored[4].id)
+    assert (message.content, message.token_count, message.created_at) == (
         "number 4",
         stored[4].token_count,
         stored[4].created_at,
     )
-    assert (await c(session).update_message(found, {"seen": True})).metadata == {"seen": True}
-    assert (await c(session).get_message(found.id)).metadata == {"seen": True}
+    assert (await c(session).update_message(message, {"seen": True})).metadata == {"seen": True}
+    assert (await c(session).get_message(message.id)).metadata == {"seen": True}
     await c.raises(NotFoundError, c(session).get_message("x" * 21))
     clone = await c(session).clone(message_id=stored[2].id)
     assert contents(await c.every(await c(clone).messages())) == [

@@ -74,22 +74,23 @@ class Speaker:
         return str(self.sessions.clone(session, **self.own(of), **named).id)
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
-        said = [{"content": content, "is_user": by == ALICE} for content in contents]
+        bodies = [{"content": content, "is_user": by == ALICE} for content in contents]
         return [
             item.id
-            for item in self.sessions.messages.batch(session, **self.own(ALICE), messages=said)
+            for item in self.sessions.messages.batch(session, **self.own(ALICE), messages=bodies)
         ]
 
-    def told(self, item: Any) -> Any:
+    def values_of(self, item: Any) -> Any:
         return (item.id, item.content, item.is_user, item.metadata)
 
     def messages(self, session: str, of: str) -> Any:
         return [
-            self.told(item) for item in every(self.sessions.messages.list, session, **self.own(of))
+            self.values_of(item)
+            for item in every(self.sessions.messages.list, session, **self.own(of))
         ]
 
     def message(self, session: str, of: str, id: str) -> Any:
-        return self.told(self.sessions.messages.get(id, **self.own(of), session_id=session))
+        return self.values_of(self.sessions.messages.get(id, **self.own(of), session_id=session))
 
     def set_message(self, session: str, of: str, id: str, metadata: Any) -> None:
         self.sessions.messages.update(id, **self.own(of), session_id=session, metadata=metadata)

@@ -60,14 +60,14 @@ class Speaker:
             )
         ]
 
-    def told(self, item: Any, of: str) -> Any:
+    def values_of(self, item: Any, of: str) -> Any:
         return (item.id, item.content, item.peer_id == of, item.metadata)
 
     def messages(self, session: str, of: str) -> Any:
-        return [self.told(item, of) for item in self.honcho.session(session).messages(size=2)]
+        return [self.values_of(item, of) for item in self.honcho.session(session).messages(size=2)]
 
     def message(self, session: str, of: str, id: str) -> Any:
-        return self.told(self.honcho.session(session).get_message(id), of)
+        return self.values_of(self.honcho.session(session).get_message(id), of)
 
     def set_message(self, session: str, of: str, id: str, metadata: Any) -> None:
         self.honcho.session(session).update_message(id, metadata)

@@ -19,8 +19,8 @@ class Speaker:
         self.api.update(self.workspace, metadata=metadata)
 
     def workspace_metadata(self) -> Any:
-        (found,) = self.api.list(filters={"id": self.workspace})
-        return found.metadata
+        (workspace,) = self.api.list(filters={"id": self.workspace})
+        return workspace.metadata
 
     def make_peer(self, name: str, metadata: Any) -> None:
         self.api.peers.get_or_create(**self.own, id=name, metadata=metadata)
@@ -52,23 +52,23 @@ class Speaker:
         return str(self.api.sessions.clone(session, **self.own, **named).id)
 
     def say(self, session: str, by: str, *contents: str) -> list[str]:
-        said = [{"peer_id": by, "content": content} for content in contents]
+        bodies = [{"peer_id": by, "content": content} for content in contents]
         return [
             item.id
-            for item in self.api.sessions.messages.create(session, **self.own, messages=said)
+            for item in self.api.sessions.messages.create(session, **self.own, messages=bodies)
         ]
 
-    def told(self, item: Any, of: str) -> Any:
+    def values_of(self, item: Any, of: str) -> Any:
         return (item.id, item.content, item.peer_id == of, item.metadata)
 
     def messages(self, session: str, of: str) -> Any:
         return [
-            self.told(item, of)
+            self.values_of(item, of)
             for item in self.api.sessions.messages.list(session, **self.own, size=2)
         ]
 
     def message(self, session: str, of: str, id: str) -> Any:
-        return self.told(
+        return self.values_of(
             self.api.sessions.messages.retrieve(id, **self.own, session_id=session), of
         )
 

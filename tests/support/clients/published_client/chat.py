@@ -35,7 +35,7 @@ FORM: dict[str, Any] = {
 }
 
 
-async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
+async def conversation(c: Caller) -> tuple[Any, dict[str, Any]]:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     home, island = (
@@ -60,7 +60,7 @@ async def drained(c: Caller, stream: Any) -> str:
 
 @scenario
 async def a_peer_answers_from_what_is_known(c: Caller) -> None:
-    _, at = await told(c)
+    _, at = await conversation(c)
     alice, bob = at["alice"], at["bob"]
     assert "Balthazar" in await c(alice).chat("What is the name of the tortoise?")
     assert "Bergen" in await c(alice).chat(
@@ -86,7 +86,7 @@ async def a_peer_answers_from_what_is_known(c: Caller) -> None:
 
 @scenario
 async def a_workspace_answers_over_all_peers(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     assert "Balthazar" in await c(honcho).chat("What is the name of the tortoise?")
     assert "Clara" in await c(honcho).chat(
         "Who teaches physics in Lyon?", reasoning_level="minimal"
@@ -114,7 +114,7 @@ async def a_workspace_answers_over_all_peers(c: Caller) -> None:
 
 @scenario
 async def an_answer_comes_in_pieces(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     question = "What is the name of the tortoise?"
     stream = await c(at["alice"]).chat_stream(question)
     assert stream.is_complete is False
@@ -135,29 +135,29 @@ async def an_answer_comes_in_pieces(c: Caller) -> None:
 
 @scenario
 async def an_answer_shows_what_was_read(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     answer = await c(at["alice"]).chat("What is the name of the tortoise?", include_evidence=True)
     assert "Balthazar" in answer.content
-    known = {x.id: x for x in await c.every(await c(at["alice"].conclusions).list())}
+    conclusions = {x.id: x for x in await c.every(await c(at["alice"].conclusions).list())}
     read = answer.evidence.conclusions
     assert TORTOISE in [x.content for x in read]
     assert len(set(ids(read))) == len(read)
     for x in read:
         assert (x.content, x.level, x.session_id) == (
-            known[x.id].content,
+            conclusions[x.id].content,
             "explicit",
-            known[x.id].session_id,
+            conclusions[x.id].session_id,
         )
         assert (x.observer_id, x.observed_id, x.source_ids) == ("alice", "alice", [])
-        assert x.created_at == known[x.id].created_at
-    said = {m.id: m for m in at["messages"]}
+        assert x.created_at == conclusions[x.id].created_at
+    by_uid = {m.id: m for m in at["messages"]}
     messages = answer.evidence.messages
     assert len(set(ids(messages))) == len(messages) > 0
     for m in messages:
         assert (m.session_id, m.peer_id, m.created_at) == (
-            said[m.id].session_id,
-            said[m.id].peer_id,
-            said[m.id].created_at,
+            by_uid[m.id].session_id,
+            by_uid[m.id].peer_id,
+            by_uid[m.id].created_at,
         )
     everywhere = await c(honcho).chat("Who teaches physics in Lyon?", include_evidence=True)
     assert ("bob", "bob", SISTER) in [
@@ -173,7 +173,7 @@ async def an_answer_shows_what_was_read(c: Caller) -> None:
 
 @scenario
 async def an_answer_takes_the_form_that_is_asked_for(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     finding = await c(at["alice"]).chat(
         "What is the name of the tortoise?", response_format=Finding
     )
@@ -193,9 +193,9 @@ async def an_answer_takes_the_form_that_is_asked_for(c: Caller) -> None:
         {"type": "object", "properties": {"a": {"allOf": []}}},
         {"type": "object", "not": {}},
     ):
-        for asked in (
+        for call in (
             c(at["alice"]).chat("Who?", response_format=bad),
             c(honcho).chat("Who?", response_format=bad),
         ):
-            error = await c.raises(UnprocessableEntityError, asked)
+            error = await c.raises(UnprocessableEntityError, call)
             assert "response_format" in str(error)

@@ -16,23 +16,23 @@ async def conclusions_are_created_and_listed(c: Caller) -> None:
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     await c(honcho).session("talk")
     tx = alice.conclusions_of(bob)
-    made = await c(tx).create(
+    conclusions = await c(tx).create(
         [
             {"content": "Bob likes tea.", "session_id": "talk"},
             ConclusionCreateParams(content="Bob plays chess."),
             {"content": "Bob is 40."},
         ]
     )
-    assert contents(made) == ["Bob likes tea.", "Bob plays chess.", "Bob is 40."]
-    assert [x.session_id for x in made] == ["talk", None, None]
+    assert contents(conclusions) == ["Bob likes tea.", "Bob plays chess.", "Bob is 40."]
+    assert [x.session_id for x in conclusions] == ["talk", None, None]
     assert {
-        (x.observer_id, x.observed_id, x.level, x.source_ids, x.times_derived) for x in made
+        (x.observer_id, x.observed_id, x.level, x.source_ids, x.times_derived) for x in conclusions
     } == {("alice", "bob", "explicit", None, 1)}
-    assert {len(x.id) for x in made} == {21}
+    assert {len(x.id) for x in conclusions} == {21}
     page = await c(tx).list(size=2)
     assert (page.total, page.pages) == (3, 2)
-    assert contents(await c.every(page)) == contents(made)[::-1], "newest first"
-    assert contents(await c.every(await c(tx).list(size=2, reverse=True))) == contents(made)
+    assert contents(await c.every(page)) == contents(conclusions)[::-1], "newest first"
+    assert contents(await c.every(await c(tx).list(size=2, reverse=True))) == contents(conclusions)
     assert contents(await c.every(await c(tx).list(session="talk"))) == ["Bob likes tea."]
     chess = {"level": "explicit", "content": {"contains": "chess"}}
     assert contents(await c.every(await c(tx).list(filters=chess))) == ["Bob plays chess."]
@@ -52,8 +52,14 @@ async def conclusions_are_found_by_id(c: Caller) -> None:
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     first, second = await c(alice.conclusions).create([{"content": "One."}, {"content": "Two."}])
     (third,) = await c(alice.conclusions_of(bob)).create([{"content": "Three."}])
-    found = await c(honcho.conclusions).get(third.id)
-    assert (found.id, found.content, found.observer_id, found.observed_id, found.created_at) == (
+    conclusion = await c(honcho.conclusions).get(third.id)
+    assert (
+        conclusion.id,
+        conclusion.content,
+        conclusion.observer_id,
+        conclusion.observed_id,
+        conclusion.created_at,
+    ) == (
         third.id,
         "Three.",
         "alice",
@@ -161,17 +167,17 @@ async def cards_are_set_and_read(c: Caller) -> None:
     assert await c(bob).get_card(target="alice") == ["Owes me a book"]
     assert await c(bob).get_card() is None
     assert await c(alice).get_card() == ["Name: Alice", "Likes tea"]
-    kept = await c(alice).set_card(
+    lines = await c(alice).set_card(
         [" likes TEA ", "Likes tea", *[f"Fact {number}" for number in range(50)]]
     )
-    assert len(kept) == 40
-    assert kept[0].strip().casefold() == "likes tea"
-    assert kept[1] == "Fact 0"
-    assert await c(alice).get_card() == kept
+    assert len(lines) == 40
+    assert lines[0].strip().casefold() == "likes tea"
+    assert lines[1] == "Fact 0"
+    assert await c(alice).get_card() == lines
     session = await c(honcho).session("talk", peers=[alice])
-    assert (await c(session).context(peer_target="alice")).peer_card == kept
+    assert (await c(session).context(peer_target="alice")).peer_card == lines
     assert (await c(session).context(peer_target="alice", peer_perspective="bob")).peer_card == [
         "Owes me a book"
     ]
-    assert (await c(alice).context()).peer_card == kept
+    assert (await c(alice).context()).peer_card == lines
     assert (await c(bob).context(target=alice)).peer_card == ["Owes me a book"]

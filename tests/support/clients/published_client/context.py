@@ -101,10 +101,10 @@ async def context_narrows_what_is_known_of_the_target(c: Caller) -> None:
     )
     few = await c(session).context(peer_target="alice", max_conclusions=1)
     assert few.peer_representation.count("\n[") == 1
-    found = await c(session).context(
+    narrowed = await c(session).context(
         peer_target="alice", search_query="goats on an island", search_top_k=1, max_conclusions=1
     )
-    assert "goats" in found.peer_representation
+    assert "goats" in narrowed.peer_representation
     await c.raises(
         NotFoundError, c(session).context(peer_target="alice", peer_perspective="nobody")
     )

@@ -18,15 +18,15 @@ from support.clients.list_options import second_pages
 from support.clients.published_client.harness import Caller, contents, ids
 
 
-async def look(c: Caller, made: dict[str, Any]) -> None:
-    honcho = c.honcho(made["workspace"])
+async def look(c: Caller, seeds: dict[str, Any]) -> None:
+    honcho = c.honcho(seeds["workspace"])
     alice = await c(honcho).peer("alice")
     tx = alice.conclusions
     (goats, bees, sold), derived, pattern, conflict = (
-        made["said"],
-        made["derived"],
-        made["pattern"],
-        made["conflict"],
+        seeds["said"],
+        seeds["derived"],
+        seeds["pattern"],
+        seeds["conflict"],
     )
     everything = await c.every(await c(tx).list(size=4, reverse=True))
     assert ids(everything) == [goats, bees, sold, *derived, pattern, conflict]
@@ -42,13 +42,13 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
     await second_pages(from_goats, [conflict, *derived[::-1]], "what rests on one")
     assert ids(await c.every(await c(tx).derived(derived[0]))) == [pattern]
     assert ids(await c.every(await c(tx).derived(conflict))) == []
-    found = await c(tx).get(conflict)
-    assert (found.content, found.source_ids, found.level) == (
+    conclusion = await c(tx).get(conflict)
+    assert (conclusion.content, conclusion.source_ids, conclusion.level) == (
         "Alice has goats and has sold them.",
         [goats, sold],
         "contradiction",
     )
-    assert set(ids(await c(honcho.conclusions).get_many(found.source_ids))) == {goats, sold}
+    assert set(ids(await c(honcho.conclusions).get_many(conclusion.source_ids))) == {goats, sold}
 
     for level, members in (
         ("deductive", derived),
@@ -80,8 +80,8 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
     assert [line for line in text.splitlines() if line.startswith("## ")] == headings
     answer = await c(alice).chat("Which kind of animals does Alice keep?", include_evidence=True)
     read = {x.id: (x.level, x.source_ids) for x in answer.evidence.conclusions}
-    known = {x.id: (x.level, x.source_ids or []) for x in everything}
-    assert read.items() <= known.items()
+    details = {x.id: (x.level, x.source_ids or []) for x in everything}
+    assert read.items() <= details.items()
     assert {*derived} & {*read}, "what rests on others is read as well"
     assert contents(await c.every(await c(tx).derived(derived[0]))) == [
         "Alice tends to keep animals."
@@ -89,7 +89,7 @@ async def look(c: Caller, made: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    url, made = sys.argv[1], json.load(sys.stdin)
+    url, seeds = sys.argv[1], json.load(sys.stdin)
     for asynchronous in (False, True):
-        asyncio.run(look(Caller(url, asynchronous), made))
+        asyncio.run(look(Caller(url, asynchronous), seeds))
     print(json.dumps("as expected"))

@@ -23,7 +23,7 @@ async def a_dream_replaces_what_is_outdated_and_writes_the_card(c: Caller) -> No
     honcho = c.honcho()
     alice = await c(honcho).peer("alice")
     await c(honcho).session("talk")
-    made = [
+    conclusions = [
         (await c(alice.conclusions).create([{"content": text, "session_id": "talk"}]))[0]
         for text in SAID
     ]
@@ -33,7 +33,7 @@ async def a_dream_replaces_what_is_outdated_and_writes_the_card(c: Caller) -> No
     await c.settled(honcho)
     left = await c.every(await c(alice.conclusions).list(reverse=True))
     assert contents(left) == [text for text in SAID if text not in OUTDATED]
-    assert set(ids(left)) < set(ids(made)), "what is kept is not written anew"
+    assert set(ids(left)) < set(ids(conclusions)), "what is kept is not written anew"
     representation = await c(alice).representation()
     for text in SAID:
         assert (f"] {text}" in representation) is (text not in OUTDATED), text

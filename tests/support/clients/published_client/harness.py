@@ -45,12 +45,12 @@ class Caller(harness.Caller):
             timeout=30.0,
         )
 
-    async def talk(self, session: Any, *said: tuple[Any, str]) -> list[Any]:
+    async def talk(self, session: Any, *lines: tuple[Any, str]) -> list[Any]:
         """Store a conversation: (peer, text) in order."""
         stored: list[Any] = await self(session).add_messages(
-            [peer.message(text) for peer, text in said]
+            [peer.message(text) for peer, text in lines]
         )
-        assert [(m.peer_id, m.content) for m in stored] == [(peer.id, text) for peer, text in said]
+        assert [(m.peer_id, m.content) for m in stored] == [(peer.id, text) for peer, text in lines]
         return stored
 
     async def settled(self, honcho: Any) -> Any:
@@ -99,6 +99,6 @@ def methods() -> dict[str, list[str]]:
 def report(url: str, face: str) -> str:
     """Run every scenario that is registered against a server, through the face `sync` or
     `async`."""
-    found = methods()
-    parameters = [parameter for of_method in found.values() for parameter in of_method]
-    return SCENARIOS.report("honcho-ai", lambda: Caller(url, face == "async"), {*found}, parameters)
+    names = methods()
+    parameters = [parameter for of_method in names.values() for parameter in of_method]
+    return SCENARIOS.report("honcho-ai", lambda: Caller(url, face == "async"), {*names}, parameters)

@@ -81,8 +81,8 @@ async def what_is_said_again_is_counted_not_repeated(c: Caller) -> None:
     await c.settled(honcho)
     await c.talk(session, (alice, TORTOISE), (alice, WORK))
     await c.settled(honcho)
-    known = {x.content: x.times_derived for x in await c.every(await c(alice.conclusions).list())}
-    assert known == {TORTOISE: 2, WORK: 1}
+    counts = {x.content: x.times_derived for x in await c.every(await c(alice.conclusions).list())}
+    assert counts == {TORTOISE: 2, WORK: 1}
     await c.talk(other, (alice, TORTOISE))
     await c.settled(honcho)
     everywhere = await c.every(await c(alice.conclusions).list(filters={"content": TORTOISE}))
@@ -157,12 +157,12 @@ async def representation_is_narrowed(c: Caller) -> None:
         facts[-1],
         "I visited Lisbon in October.",
     ], "the latest"
-    found = lines(
+    shown = lines(
         await c(alice).representation(
             search_query="books about bees", search_top_k=1, max_conclusions=1
         )
     )
-    assert found == [facts[1]]
+    assert shown == [facts[1]]
     assert await c(await c(honcho).peer("stranger")).representation() == ""
 
     context = await c(alice).context()

@@ -81,29 +81,32 @@ async def messages_are_filtered(c: Caller) -> None:
         ]
     )
 
-    async def found(filters: dict[str, Any]) -> list[str]:
+    async def matching(filters: dict[str, Any]) -> list[str]:
         listed: list[str] = [
             text.split()[0]
             for text in contents(await c.every(await c(session).messages(filters=filters, size=3)))
         ]
         return listed
 
-    assert await found({"peer_id": "alice"}) == ["zero", "two"]
-    assert await found({"peer_id": {"ne": "alice"}}) == ["one", "three"]
-    assert await found({"metadata": {"mood": "bad"}}) == ["two"]
-    assert await found({"metadata": {"n": {"gte": 1}}}) == ["one", "two", "three"]
-    assert await found({"token_count": {"gt": 20}}) == ["three"]
-    assert await found({"created_at": {"gte": "2024-05-02", "lt": "2024-05-04"}}) == ["one", "two"]
-    assert await found({"AND": [{"peer_id": "bob"}, {"NOT": [{"metadata": {"n": 1}}]}]}) == [
+    assert await matching({"peer_id": "alice"}) == ["zero", "two"]
+    assert await matching({"peer_id": {"ne": "alice"}}) == ["one", "three"]
+    assert await matching({"metadata": {"mood": "bad"}}) == ["two"]
+    assert await matching({"metadata": {"n": {"gte": 1}}}) == ["one", "two", "three"]
+    assert await matching({"token_count": {"gt": 20}}) == ["three"]
+    assert await matching({"created_at": {"gte": "2024-05-02", "lt": "2024-05-04"}}) == [
+        "one",
+        "two",
+    ]
+    assert await matching({"AND": [{"peer_id": "bob"}, {"NOT": [{"metadata": {"n": 1}}]}]}) == [
         "three"
     ]
-    assert await found({"session_id": "talk"}) == ["zero", "one", "two", "three"]
-    assert await found({"session_id": "another"}) == []
-    await c.raises(UnprocessableEntityError, found({"content": "zero"}))
+    assert await matching({"session_id": "talk"}) == ["zero", "one", "two", "three"]
+    assert await matching({"session_id": "another"}) == []
+    await c.raises(UnprocessableEntityError, matching({"content": "zero"}))
     deep: dict[str, Any] = {"peer_id": "alice"}
     for _ in range(6):
         deep = {"AND": [deep]}
-    error = await c.raises(UnprocessableEntityError, found(deep))
+    error = await c.raises(UnprocessableEntityError, matching(deep))
     assert "depth" in str(error)
 
 
@@ -113,8 +116,8 @@ async def one_message_is_found_and_its_metadata_changed(c: Caller) -> None:
     alice = await c(honcho).peer("alice")
     session, other = await c(honcho).session("talk"), await c(honcho).session("other")
     (message,) = await c(session).add_messages(alice.message("Keep this.", metadata={"a": 1}))
-    found = await c(session).get_message(message.id)
-    assert (found.id, found.content, found.metadata, found.created_at) == (
+    same = await c(session).get_message(message.id)
+    assert (same.id, same.content, same.metadata, same.created_at) == (
         message.id,
         "Keep this.",
         {"a": 1},

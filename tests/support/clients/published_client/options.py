@@ -27,14 +27,18 @@ async def every_list_has_pages(c: Caller) -> None:
         await c(honcho).scope(name)
         await c(honcho).session(name, peers=[alice], scopes=["n0"])
     everything = await c(honcho).get_scope("n0")
-    made = await c(alice.conclusions).create([{"content": f"Fact {name}."} for name in names])
+    conclusions = await c(alice.conclusions).create(
+        [{"content": f"Fact {name}."} for name in names]
+    )
     await second_pages(c(honcho).peers, names, "peers")
     await second_pages(c(honcho).sessions, names, "sessions")
     await second_pages(c(honcho).scopes, names, "scopes")
     await second_pages(c(alice).sessions, names, "a peer's sessions")
     await second_pages(c(everything).sessions, names, "a scope's sessions")
-    await second_pages(c(alice.conclusions).list, ids(made)[::-1], "a pair's conclusions")
-    await second_pages(c(honcho.conclusions).list, ids(made)[::-1], "a workspace's conclusions")
+    await second_pages(c(alice.conclusions).list, ids(conclusions)[::-1], "a pair's conclusions")
+    await second_pages(
+        c(honcho.conclusions).list, ids(conclusions)[::-1], "a workspace's conclusions"
+    )
 
 
 @scenario
@@ -83,9 +87,9 @@ async def watched(c: Caller) -> dict[str, Any]:
 async def a_peer_answers_from_what_it_knows_of_another(c: Caller) -> None:
     at = await watched(c)
     alice, bob = at["alice"], at["bob"]
-    heard = await c(bob).chat(QUESTION, target=alice, include_evidence=True)
-    assert "Balthazar" in heard.content
-    assert {(x.observer_id, x.observed_id) for x in heard.evidence.conclusions} == {
+    answer = await c(bob).chat(QUESTION, target=alice, include_evidence=True)
+    assert "Balthazar" in answer.content
+    assert {(x.observer_id, x.observed_id) for x in answer.evidence.conclusions} == {
         ("bob", "alice")
     }
     assert "chemistry" not in (
@@ -116,16 +120,18 @@ async def a_stream_takes_what_a_whole_answer_takes(c: Caller) -> None:
         assert "Balthazar" in await drained(
             c, await c(honcho).chat_stream(QUESTION, reasoning_level=level)
         )
-    for asked in (honcho, alice):
-        of_office = await c(asked).chat_stream(
+    for who_answers in (honcho, alice):
+        of_office = await c(who_answers).chat_stream(
             "What do I teach at the school?", scope="office", include_evidence=True
         )
         assert "chemistry" in await drained(c, of_office)
         assert {x.content for x in of_office.evidence.conclusions} == {TEACHER}
-        outside = await c(asked).chat_stream(QUESTION, scope=["office"], include_evidence=True)
+        outside = await c(who_answers).chat_stream(
+            QUESTION, scope=["office"], include_evidence=True
+        )
         assert "Balthazar" not in await drained(c, outside)
         assert TORTOISE not in contents(outside.evidence.conclusions)
-        within = await c(asked).chat_stream(QUESTION, session="work", include_evidence=True)
+        within = await c(who_answers).chat_stream(QUESTION, session="work", include_evidence=True)
         await drained(c, within)
         assert {m.session_id for m in within.evidence.messages} == {"work"}
     formed = await c(honcho).chat_stream(QUESTION, response_format=FORM)
@@ -149,10 +155,10 @@ async def a_session_counts_the_work_of_an_observer(c: Caller) -> None:
     at = await watched(c)
     whole = await c(at["home"]).queue_status()
     assert whole.total_work_units == whole.completed_work_units == 1
-    for found, total in (
+    for status, total in (
         (await c(at["home"]).queue_status(observer="bob"), 1),
         (await c(at["home"]).queue_status(observer=at["bob"], sender="alice"), 1),
         (await c(at["home"]).queue_status(sender="bob"), 0),
         (await c(at["work"]).queue_status(observer="bob"), 0),
     ):
-        assert found.total_work_units == total
+        assert status.total_work_units == total

@@ -70,10 +70,10 @@ async def a_deleted_session_is_gone_with_what_was_learnt_from_it(c: Caller) -> N
     await c.raises(NotFoundError, c(drop).delete())
     assert ids(await c.every(await c(honcho).sessions())) == ["keep"], "at once"
 
-    async def known() -> list[str]:
+    async def remaining() -> list[str]:
         return contents(await c.every(await c(alice.conclusions).list(reverse=True)))
 
-    await _until(c, known, [BEES, free.content])
+    await _until(c, remaining, [BEES, free.content])
     assert BOAT not in contents(await c(honcho).search("sold the boat to a fisherman", limit=50))
     assert await c(alice).get_card() == ["Name: Alice"]
     assert contents(await c.every(await c(keep).messages())) == [BEES]
@@ -117,6 +117,6 @@ async def a_workspace_is_deleted_when_it_has_no_sessions(c: Caller) -> None:
 async def _until(c: Caller, look: Any, expected: Any) -> None:
     """Until `look` finds what is expected."""
     deadline = time.monotonic() + PATIENCE
-    while (found := await look()) != expected:
-        assert time.monotonic() < deadline, f"{found!r} instead of {expected!r}"
+    while (current := await look()) != expected:
+        assert time.monotonic() < deadline, f"{current!r} instead of {expected!r}"
         await asyncio.sleep(0.05)

@@ -29,7 +29,7 @@ METADATA = {
 }
 
 
-def said(configuration: Any) -> dict[str, Any]:
+def set_values(configuration: Any) -> dict[str, Any]:
     """A configuration as plain values, without what is unset."""
     values: dict[str, Any] = configuration.model_dump(exclude_none=True)
     return values
@@ -39,7 +39,7 @@ def said(configuration: Any) -> dict[str, Any]:
 async def workspace_metadata_and_configuration_round_trip(c: Caller) -> None:
     honcho = c.honcho()
     assert await c(honcho).get_metadata() == {}
-    assert said(await c(honcho).get_configuration()) == {}
+    assert set_values(await c(honcho).get_configuration()) == {}
     await c(honcho).set_metadata(METADATA)
     assert await c(c.honcho(honcho.workspace_id)).get_metadata() == METADATA
     await c(honcho).set_metadata({"only": 1})
@@ -62,7 +62,7 @@ async def workspace_metadata_and_configuration_round_trip(c: Caller) -> None:
             dream=DreamConfiguration(enabled=False),
         )
     )
-    assert said(await c(c.honcho(honcho.workspace_id)).get_configuration()) == {
+    assert set_values(await c(c.honcho(honcho.workspace_id)).get_configuration()) == {
         "custom_instructions": "Be brief.",
         "reasoning": {"enabled": True},
         "summary": {"messages_per_short_summary": 12, "custom_instructions": "One line."},
@@ -127,7 +127,7 @@ async def peer_metadata_and_configuration_round_trip(c: Caller) -> None:
     alice = await c(honcho).peer(
         "alice", metadata=METADATA, configuration=PeerConfig(observe_me=False)
     )
-    assert (alice.metadata, said(alice.configuration)) == (METADATA, {"observe_me": False})
+    assert (alice.metadata, set_values(alice.configuration)) == (METADATA, {"observe_me": False})
     assert (
         before - timedelta(seconds=5) < alice.created_at < datetime.now(UTC) + timedelta(seconds=5)
     )
@@ -138,10 +138,10 @@ async def peer_metadata_and_configuration_round_trip(c: Caller) -> None:
     await c(again).set_metadata({"name": "Alice"})
     await c(again).set_configuration(PeerConfig(observe_me=True))
     assert await c(alice).get_metadata() == {"name": "Alice"}
-    assert said(await c(alice).get_configuration()) == {"observe_me": True}
+    assert set_values(await c(alice).get_configuration()) == {"observe_me": True}
     await c(honcho).peer("alice", metadata={"name": "Alice Doe"})
     await c(alice).refresh()
-    assert (alice.metadata, said(alice.configuration)) == (
+    assert (alice.metadata, set_values(alice.configuration)) == (
         {"name": "Alice Doe"},
         {"observe_me": True},
     )
@@ -165,22 +165,22 @@ async def peers_are_listed_and_filtered(c: Caller) -> None:
     assert ids(await c.every(page)) == everyone
     assert ids(await c.every(await c(honcho).peers(size=3, reverse=True))) == everyone[::-1]
 
-    async def found(filters: dict[str, Any]) -> list[str]:
+    async def matching(filters: dict[str, Any]) -> list[str]:
         return ids(await c.every(await c(honcho).peers(filters)))
 
-    assert await found({"metadata": {"kind": "odd"}}) == ["p1", "p3", "p5"]
-    assert await found({"metadata": {"number": {"gt": 1, "lt": 4}}}) == ["p2", "p3"]
-    assert await found({"metadata": {"tags": [4]}}) == ["p4"]
-    assert await found({"OR": [{"id": "p0"}, {"metadata": {"number": 6}}]}) == ["p0", "p6"]
-    assert await found({"NOT": [{"metadata": {"kind": "even"}}, {"id": "p5"}]}) == ["p1", "p3"]
-    assert await found({"id": {"icontains": "P6"}}) == ["p6"]
-    assert await found({"created_at": {"gte": "2020-01-01"}}) == everyone
-    assert await found({"created_at": {"gt": "2999-01-01"}}) == []
-    assert await found({"id": {"in": []}}) == []
-    assert await found({"id": "*"}) == everyone
-    await c.raises(UnprocessableEntityError, found({"colour": "red"}))
-    await c.raises(UnprocessableEntityError, found({"id": {"like": "p%"}}))
-    await c.raises(UnprocessableEntityError, found({"id": 3}))
+    assert await matching({"metadata": {"kind": "odd"}}) == ["p1", "p3", "p5"]
+    assert await matching({"metadata": {"number": {"gt": 1, "lt": 4}}}) == ["p2", "p3"]
+    assert await matching({"metadata": {"tags": [4]}}) == ["p4"]
+    assert await matching({"OR": [{"id": "p0"}, {"metadata": {"number": 6}}]}) == ["p0", "p6"]
+    assert await matching({"NOT": [{"metadata": {"kind": "even"}}, {"id": "p5"}]}) == ["p1", "p3"]
+    assert await matching({"id": {"icontains": "P6"}}) == ["p6"]
+    assert await matching({"created_at": {"gte": "2020-01-01"}}) == everyone
+    assert await matching({"created_at": {"gt": "2999-01-01"}}) == []
+    assert await matching({"id": {"in": []}}) == []
+    assert await matching({"id": "*"}) == everyone
+    await c.raises(UnprocessableEntityError, matching({"colour": "red"}))
+    await c.raises(UnprocessableEntityError, matching({"id": {"like": "p%"}}))
+    await c.raises(UnprocessableEntityError, matching({"id": 3}))
 
 
 @scenario
@@ -191,7 +191,7 @@ async def session_metadata_and_configuration_round_trip(c: Caller) -> None:
         metadata=METADATA,
         configuration=SessionConfiguration(summary=SummaryConfiguration(enabled=False)),
     )
-    assert (session.metadata, said(session.configuration)) == (
+    assert (session.metadata, set_values(session.configuration)) == (
         METADATA,
         {"summary": {"enabled": False}},
     )
@@ -210,9 +210,9 @@ async def session_metadata_and_configuration_round_trip(c: Caller) -> None:
     )
     assert await c(session).get_metadata() == {"topic": "tea"}
     both = {"summary": {"enabled": False}, "reasoning": {"enabled": True}}
-    assert said(await c(session).get_configuration()) == both
+    assert set_values(await c(session).get_configuration()) == both
     await c(session).refresh()
-    assert (session.metadata, said(session.configuration), session.is_active) == (
+    assert (session.metadata, set_values(session.configuration), session.is_active) == (
         {"topic": "tea"},
         both,
         True,
@@ -252,9 +252,9 @@ async def peers_join_and_leave_a_session(c: Caller) -> None:
     )
 
     async def members() -> set[str]:
-        found: list[str] = ids(await c(session).peers())
-        assert len(found) == len(set(found))
-        return set(found)
+        peer_ids: list[str] = ids(await c(session).peers())
+        assert len(peer_ids) == len(set(peer_ids))
+        return set(peer_ids)
 
     assert await members() == {"alice", "carol"}
     await c(session).add_peers([bob, "dave"])
@@ -280,18 +280,18 @@ async def peer_configuration_within_a_session(c: Caller) -> None:
     session = await c(honcho).session(
         "talk", peers=["alice", ("bob", SessionPeerConfig(observe_others=True, observe_me=False))]
     )
-    assert said(await c(session).get_peer_configuration("alice")) == {}
-    assert said(await c(session).get_peer_configuration("bob")) == {
+    assert set_values(await c(session).get_peer_configuration("alice")) == {}
+    assert set_values(await c(session).get_peer_configuration("bob")) == {
         "observe_others": True,
         "observe_me": False,
     }
     await c(session).set_peer_configuration("bob", SessionPeerConfig(observe_me=True))
-    assert said(await c(session).get_peer_configuration("bob")) == {
+    assert set_values(await c(session).get_peer_configuration("bob")) == {
         "observe_others": True,
         "observe_me": True,
     }
     await c(session).add_peers([("bob", SessionPeerConfig(observe_others=False))])
-    assert said(await c(session).get_peer_configuration("bob")) == {
+    assert set_values(await c(session).get_peer_configuration("bob")) == {
         "observe_others": True,
         "observe_me": True,
     }, "a member keeps its own"

@@ -31,7 +31,7 @@ async def copied(c: Caller, scope: Any, states: dict[str, str]) -> dict[str, Any
         await asyncio.sleep(0.05)
 
 
-async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
+async def conversation(c: Caller) -> tuple[Any, dict[str, Any]]:
     """Three sessions of alice, each with a fact of its own."""
     honcho = c.honcho()
     alice = await c(honcho).peer("alice")
@@ -45,27 +45,27 @@ async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
 @scenario
 async def scopes_are_made_found_and_listed(c: Caller) -> None:
     honcho = c.honcho()
-    made = [
+    scopes = [
         await c(honcho).scope(f"scope{number}", metadata={"number": number}) for number in range(3)
     ]
-    assert [(scope.id, scope.metadata) for scope in made] == [
+    assert [(scope.id, scope.metadata) for scope in scopes] == [
         (f"scope{number}", {"number": number}) for number in range(3)
     ]
     again = await c(honcho).scope("scope1")
-    assert (again.metadata, again.created_at) == ({"number": 1}, made[1].created_at)
+    assert (again.metadata, again.created_at) == ({"number": 1}, scopes[1].created_at)
     assert (await c(honcho).scope("scope1", metadata={"new": True})).metadata == {"new": True}
-    found = await c(honcho).get_scope("scope1")
-    assert (found.id, found.metadata, found.created_at) == (
+    one = await c(honcho).get_scope("scope1")
+    assert (one.id, one.metadata, one.created_at) == (
         "scope1",
         {"new": True},
-        made[1].created_at,
+        scopes[1].created_at,
     )
     error = await c.raises(NotFoundError, c(honcho).get_scope("typo"))
     assert "typo" in error.message
     page = await c(honcho).scopes(size=2)
     assert (page.total, page.pages, ids(page.items)) == (3, 2, ["scope0", "scope1"])
-    assert ids(await c.every(page)) == ids(made)
-    assert ids(await c.every(await c(honcho).scopes(size=2, reverse=True))) == ids(made)[::-1]
+    assert ids(await c.every(page)) == ids(scopes)
+    assert ids(await c.every(await c(honcho).scopes(size=2, reverse=True))) == ids(scopes)[::-1]
     assert (await c(honcho).peers()).total == 0, "a scope is no peer"
     await c.raises(UnprocessableEntityError, c(honcho).peer("scope.scope1"))
     assert (await c(c.honcho()).scopes()).total == 0
@@ -98,7 +98,7 @@ async def sessions_enter_and_leave_a_scope(c: Caller) -> None:
 
 @scenario
 async def a_scope_recalls_its_sessions_only(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     scope = await c(honcho).scope("private")
     await c(scope).add_sessions([at["farm"], at["clinic"]])
     status = await copied(c, scope, {"farm": "completed", "clinic": "completed"})
@@ -139,7 +139,7 @@ async def a_scope_recalls_its_sessions_only(c: Caller) -> None:
 
 @scenario
 async def a_scope_is_spoken_of_by_its_name_alone(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     await c(honcho).scope("private")
     session = at["farm"]
     for call in (

@@ -16,7 +16,7 @@ FENCE = "Tomorrow I will mend the fence with the leftover planks."
 FILLER = [f"Item {number} on the shopping list is not very interesting." for number in range(30)]
 
 
-async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
+async def conversation(c: Caller) -> tuple[Any, dict[str, Any]]:
     honcho = c.honcho()
     alice = await c(honcho).peer("alice", metadata={"name": "Alice"})
     bob = await c(honcho).peer("bob")
@@ -30,7 +30,7 @@ async def told(c: Caller) -> tuple[Any, dict[str, Any]]:
 
 @scenario
 async def search_finds_what_was_said(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     assert contents(await c(honcho).search("Balthazar"))[0] == PETS
     assert contents(await c(honcho).search("who was late because of the snow?"))[0] == TRAIN
     assert contents(await c(honcho).search("coconut curry, what do I need"))[0] == RECIPE
@@ -54,11 +54,11 @@ async def search_finds_what_was_said(c: Caller) -> None:
 
 @scenario
 async def search_obeys_filters_and_limits(c: Caller) -> None:
-    honcho, at = await told(c)
+    honcho, at = await conversation(c)
     assert len(await c(honcho).search("item shopping list")) == 10
     assert len(await c(honcho).search("item shopping list", limit=25)) == 25
-    found = await c(honcho).search("tortoise", filters={"peer_id": "alice", "session_id": "travel"})
-    assert {(m.peer_id, m.session_id) for m in found} == {("alice", "travel")}
+    hits = await c(honcho).search("tortoise", filters={"peer_id": "alice", "session_id": "travel"})
+    assert {(m.peer_id, m.session_id) for m in hits} == {("alice", "travel")}
     assert await c(honcho).search("tortoise", filters={"created_at": {"lt": "2000-01-01"}}) == []
     assert await c(honcho).search("tortoise", filters={"peer_id": {"in": []}}) == []
     await c.raises(UnprocessableEntityError, c(honcho).search("tortoise", filters={"nonsense": 1}))
@@ -77,7 +77,7 @@ async def search_obeys_filters_and_limits(c: Caller) -> None:
 
 @scenario
 async def search_stays_within_its_workspace(c: Caller) -> None:
-    honcho, _ = await told(c)
+    honcho, _ = await conversation(c)
     other = c.honcho()
     peer, session = await c(other).peer("alice"), await c(other).session("home")
     assert await c(other).search("Balthazar") == []
@@ -92,7 +92,7 @@ async def search_stays_within_its_workspace(c: Caller) -> None:
 
 @scenario
 async def search_takes_any_text(c: Caller) -> None:
-    honcho, _ = await told(c)
+    honcho, _ = await conversation(c)
     for query in (
         "?!",
         '"Balthazar',
@@ -105,8 +105,8 @@ async def search_takes_any_text(c: Caller) -> None:
         "…" * 500,
         "word " * 2000,
     ):
-        found = await c(honcho).search(query)
-        assert len(found) <= 10
+        hits = await c(honcho).search(query)
+        assert len(hits) <= 10
     assert PETS in contents(await c(honcho).search('Balthazar" OR "fence', limit=2))
     session = await c(honcho).session("world")
     peer = await c(honcho).peer("yuki")

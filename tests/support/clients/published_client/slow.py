@@ -80,69 +80,69 @@ class Slow:
 
 
 async def pieces_come_as_they_are_made(s: Slow) -> None:
-    heard = s.new()
-    stream, first = await s.streamed(str(heard))
+    mark = s.new()
+    stream, first = await s.streamed(str(mark))
     assert first == "first"
-    assert (heard.exists(), stream.is_complete) == (False, False)
-    heard.touch()
+    assert (mark.exists(), stream.is_complete) == (False, False)
+    mark.touch()
     assert await s.c.every(stream) == [" and second"]
     assert (stream.is_complete, stream.get_final_response()) == (True, {"content": WHOLE})
 
 
 async def a_broken_answer_does_not_look_complete(s: Slow) -> None:
     stream, first = await s.streamed("fail", include_evidence=True)
-    heard = [first]
+    pieces = [first]
     broken: Exception | None = None
     try:
         while True:
-            heard.append(await s.next(stream))
+            pieces.append(await s.next(stream))
     except (StopIteration, StopAsyncIteration):
         pass
     except (httpx.TransportError, client.HonchoError) as error:
         broken = error
     assert broken is not None, "it looks complete"
-    assert (heard, stream.is_complete, stream.evidence) == (["first"], False, None)
+    assert (pieces, stream.is_complete, stream.evidence) == (["first"], False, None)
 
 
 async def who_finds_no_room_is_told_so_and_tries_again(s: Slow) -> None:
-    heard = s.new()
-    stream, _ = await s.streamed(str(heard))
+    mark = s.new()
+    stream, _ = await s.streamed(str(mark))
     impatient = await s.alice()
     for call in (s.c(impatient).chat(str(s.there)), s.c(impatient).chat_stream(str(s.there))):
         error = await s.c.raises("ServerError", _begun(s, call))
         assert (error.status, "try again" in error.message) == (503, True)
     refused = threading.Event()
 
-    def seen(answer: httpx.Response) -> None:
+    def note_answer(answer: httpx.Response) -> None:
         if answer.status_code == 503:
             refused.set()
 
     # Only the plain face takes an HTTP client, whose answers can be looked at.
-    watched = {"http_client": httpx.Client(event_hooks={"response": [seen]})}
+    watched = {"http_client": httpx.Client(event_hooks={"response": [note_answer]})}
     patient = await s.alice(PATIENT, **watched)
-    asked = asyncio.create_task(asyncio.to_thread(patient.chat, str(s.there)))
+    question = asyncio.create_task(asyncio.to_thread(patient.chat, str(s.there)))
     await s.c.until(lambda: _is(refused))
-    heard.touch()
+    mark.touch()
     assert await s.c.every(stream) == [" and second"]
-    assert await asked == WHOLE
+    assert await question == WHOLE
     watched["http_client"].close()
 
 
 async def who_does_not_wait_leaves_room(s: Slow) -> None:
-    heard = s.new()
+    mark = s.new()
     alice = await s.alice()
     try:
-        await s.with_room(lambda: s.c(alice).chat(str(heard), timeout=0.5))
+        await s.with_room(lambda: s.c(alice).chat(str(mark), timeout=0.5))
     except client.TimeoutError:
         pass
     else:
         raise AssertionError("it waited")
-    heard.touch()
+    mark.touch()
     await s.free()
-    heard = s.new()
-    stream, _ = await s.streamed(str(heard))
+    mark = s.new()
+    stream, _ = await s.streamed(str(mark))
     del stream
-    heard.touch()
+    mark.touch()
     await s.free()
 
 

@@ -11,12 +11,12 @@ WORK = "I work as a nurse at the hospital in Bergen."
 SISTER = "My sister Clara teaches physics in Lyon."
 
 
-async def told(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
+async def conversation(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
-    said = [(alice, f"Hi there! {TORTOISE}"), (bob, SISTER), (alice, f"Thanks. {WORK}")]
-    stored = await c(session).add_messages([await c(peer).message(text) for peer, text in said])
+    lines = [(alice, f"Hi there! {TORTOISE}"), (bob, SISTER), (alice, f"Thanks. {WORK}")]
+    stored = await c(session).add_messages([await c(peer).message(text) for peer, text in lines])
     return honcho, alice, bob, session, stored
 
 
@@ -26,7 +26,7 @@ def explicit(representation: Any) -> list[str]:
 
 @scenario
 async def a_conversation_is_remembered(c: Caller) -> None:
-    honcho, alice, bob, session, stored = await told(c)
+    honcho, alice, bob, session, stored = await conversation(c)
     status = await c(honcho).poll_deriver_status(timeout=20)
     assert status.completed_work_units == status.total_work_units == 3
     assert (await c(honcho).get_deriver_status(sender=bob)).total_work_units == 1
@@ -47,8 +47,13 @@ async def a_conversation_is_remembered(c: Caller) -> None:
         WORK
     ]
     # With the core that it asks for, the client can read a context only of whom nothing is known.
-    found = await c(alice).get_context(target="bob")
-    assert (found.peer_id, found.target_id, explicit(found.representation), found.peer_card) == (
+    about_bob = await c(alice).get_context(target="bob")
+    assert (
+        about_bob.peer_id,
+        about_bob.target_id,
+        explicit(about_bob.representation),
+        about_bob.peer_card,
+    ) == (
         "alice",
         "bob",
         [],
@@ -82,9 +87,11 @@ async def observations_are_made_found_and_deleted(c: Caller) -> None:
     await c(honcho).session("talk", metadata={"known": True})
     scope = await c(alice).observations_of(bob)
     texts = ["Bob plays the cello.", "Bob is allergic to peanuts.", "Bob lives near the harbour."]
-    made = await c(scope).create([{"content": text, "session_id": "talk"} for text in texts])
-    assert [item.content for item in made] == texts
-    assert {(item.observer_id, item.observed_id, item.session_id) for item in made} == {
+    observations = await c(scope).create(
+        [{"content": text, "session_id": "talk"} for text in texts]
+    )
+    assert [item.content for item in observations] == texts
+    assert {(item.observer_id, item.observed_id, item.session_id) for item in observations} == {
         ("alice", "bob", "talk")
     }
     listed = await c(scope).list()
@@ -93,15 +100,15 @@ async def observations_are_made_found_and_deleted(c: Caller) -> None:
         texts[1]
     ]
     assert texts[1] in str(await c(scope).get_representation())
-    await c(scope).delete(made[1].id)
+    await c(scope).delete(observations[1].id)
     assert [item.content for item in await c(scope).list()] == [texts[2], texts[0]]
     assert await c(alice.observations).list() == []
-    await c.raises("NotFoundError", c(scope).delete(made[1].id))
+    await c.raises("NotFoundError", c(scope).delete(observations[1].id))
 
 
 @scenario
 async def questions_are_answered(c: Caller) -> None:
-    honcho, alice, bob, session, _ = await told(c)
+    honcho, alice, bob, session, _ = await conversation(c)
     await c(honcho).poll_deriver_status(timeout=20)
     question = "What is the name of the tortoise?"
     whole = await c(alice).chat(question)

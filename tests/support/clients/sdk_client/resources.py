@@ -23,8 +23,8 @@ async def workspaces_are_described_listed_and_deleted(c: Caller) -> None:
     session = await c(honcho).session("talk")
     peer = await c(honcho).peer("alice")
     await c(session).add_messages([await c(peer).message("Hello.")])
-    gone = await c(honcho).delete_workspace(c.workspace)
-    assert (gone.id, gone.metadata) == (c.workspace, METADATA)
+    workspace = await c(honcho).delete_workspace(c.workspace)
+    assert (workspace.id, workspace.metadata) == (c.workspace, METADATA)
     assert await c(honcho).get_workspaces({"id": c.workspace}) == []
     await c.raises("NotFoundError", c(honcho).delete_workspace(c.workspace))
 
@@ -36,8 +36,8 @@ async def peers_are_described_and_listed(c: Caller) -> None:
     for number, name in enumerate(names):
         await c(honcho).peer(name, metadata={"number": number}, config={"observe_me": number != 3})
     assert [peer.id for peer in await c.every(await c(honcho).get_peers())] == names
-    found = await c.every(await c(honcho).get_peers({"metadata": {"number": {"gte": 3}}}))
-    assert [peer.id for peer in found] == names[3:]
+    peers = await c.every(await c(honcho).get_peers({"metadata": {"number": {"gte": 3}}}))
+    assert [peer.id for peer in peers] == names[3:]
     three = await c(honcho).peer("p3")
     assert await c(three).get_metadata() == {"number": 3}
     assert await c(three).get_config() == await c(three).get_peer_config() == {"observe_me": False}
@@ -59,8 +59,8 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
     for name in names:
         await c(honcho).session(name, metadata={"name": name})
     assert [session.id for session in await c.every(await c(honcho).get_sessions())] == names
-    found = await c.every(await c(honcho).get_sessions({"metadata": {"name": "s2"}}))
-    assert [session.id for session in found] == ["s2"]
+    sessions = await c.every(await c(honcho).get_sessions({"metadata": {"name": "s2"}}))
+    assert [session.id for session in sessions] == ["s2"]
     session = await c(honcho).session("s1", config={"summary": {"enabled": False}})
     await c(session).set_config({"deriver": {"enabled": True}})
     await c(session).set_metadata({"topic": "tea"})
@@ -90,11 +90,11 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
 async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     honcho = c.honcho()
     alice, session = await c(honcho).peer("alice"), await c(honcho).session("talk")
-    given = [
+    drafts = [
         await c(alice).message(f"number {number}", metadata={"number": number})
         for number in range(60)
     ]
-    stored = await c(session).add_messages(given)
+    stored = await c(session).add_messages(drafts)
     listed = await c.every(await c(session).get_messages())
     assert [message.content for message in listed] == [
         f"number {number}" for number in range(60)
@@ -111,10 +111,10 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     ]
     await c(session).delete()
     assert [session.id for session in await c.every(await c(honcho).get_sessions())] == [clone.id]
-    (made,) = await c(clone).upload_file(
+    (uploaded,) = await c(clone).upload_file(
         ("note.txt", b"I like tea.", "text/plain"), "alice", metadata={"from": "phone"}
     )
-    assert (made.content, made.peer_id, made.metadata) == (
+    assert (uploaded.content, uploaded.peer_id, uploaded.metadata) == (
         "I like tea.",
         "alice",
         {"from": "phone"},

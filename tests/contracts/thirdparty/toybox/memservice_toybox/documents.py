@@ -34,11 +34,11 @@ class ToyRows:
     def __init__(self, connection: sqlite3.Connection, *, writing: bool) -> None:
         self.connection = connection
         self._writing = writing
-        self._seen: dict[type[Any], dict[int, Any]] = {}
+        self._cached: dict[type[Any], dict[int, Any]] = {}
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
-        found = self.page(record, condition, limit=1)
-        return found[0] if found else None
+        rows = self.page(record, condition, limit=1)
+        return rows[0] if rows else None
 
     def page(
         self,
@@ -48,13 +48,13 @@ class ToyRows:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[R]:
-        found = self._matching(record, condition)
+        rows = self._matching(record, condition)
         for step in reversed(order):
-            found.sort(
+            rows.sort(
                 key=lambda row: ((value := getattr(row, step.field)) is not None, value),
                 reverse=step.descending,
             )
-        return copy.deepcopy(found[offset : None if limit is None else offset + limit])
+        return copy.deepcopy(rows[offset : None if limit is None else offset + limit])
 
     def count(
         self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
@@ -67,14 +67,14 @@ class ToyRows:
             return []
         record = type(rows[0])
         table = self._table(record)
-        given: list[Any] = copy.deepcopy(list(rows))
-        if gone := [row.key for row in given if row.key and row.key not in table]:
-            raise LookupError(f"not stored: {gone}")
-        stored = [row if row.key else replace(row, key=self._next_key(record)) for row in given]
+        copies: list[Any] = copy.deepcopy(list(rows))
+        if unknown := [row.key for row in copies if row.key and row.key not in table]:
+            raise LookupError(f"not stored: {unknown}")
+        stored = [row if row.key else replace(row, key=self._next_key(record)) for row in copies]
         after = table | {row.key: row for row in stored}
         for row in stored:
             _check_unique(row, after)
-        self._seen[record] = after
+        self._cached[record] = after
         self.connection.executemany(
             "INSERT OR REPLACE INTO rows VALUES (?, ?, ?)",
             [(record.__name__, row.key, _written(row)) for row in stored],
@@ -87,39 +87,39 @@ class ToyRows:
 
     def increase(self, record: type[Any], condition: Condition, **amounts: int) -> int:
         self._writable()
-        found = self._matching(record, condition)
+        rows = self._matching(record, condition)
         return len(
             self.put(
                 [
                     replace(row, **{name: getattr(row, name) + by for name, by in amounts.items()})
-                    for row in found
+                    for row in rows
                 ]
             )
         )
 
     def delete(self, record: type[Any], condition: Condition) -> int:
         self._writable()
-        found = self._matching(record, condition)
-        for row in found:
+        rows = self._matching(record, condition)
+        for row in rows:
             del self._table(record)[row.key]
         self.connection.executemany(
             "DELETE FROM rows WHERE kind = ? AND key = ?",
-            [(record.__name__, row.key) for row in found],
+            [(record.__name__, row.key) for row in rows],
         )
-        return len(found)
+        return len(rows)
 
     def _matching(self, record: type[Any], condition: Condition) -> list[Any]:
         """As they lie in the store, by rising key: not to be handed out."""
         return [row for _, row in sorted(self._table(record).items()) if matches(row, condition)]
 
     def _table(self, record: type[Any]) -> dict[int, Any]:
-        if record not in self._seen:
+        if record not in self._cached:
             bodies = self.connection.execute(
                 "SELECT body FROM rows WHERE kind = ?", (record.__name__,)
             )
             rows = [_read(record, body) for (body,) in bodies]
-            self._seen[record] = {row.key: row for row in rows}
-        return self._seen[record]
+            self._cached[record] = {row.key: row for row in rows}
+        return self._cached[record]
 
     def _next_key(self, record: type[Any]) -> int:
         (key,) = self.connection.execute(

@@ -31,7 +31,7 @@ class ToyStorage(BaseStorage):
         self.vectors = None
         self._path = path
         self._closed = False
-        self._heard = threading.local()
+        self._last_commit = threading.local()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -57,7 +57,7 @@ class ToyStorage(BaseStorage):
     def changed_elsewhere(self) -> bool:
         with self._connected() as connection:
             now = connection.execute("SELECT number FROM commits").fetchone()
-        before, self._heard.number = getattr(self._heard, "number", None), now
+        before, self._last_commit.number = getattr(self._last_commit, "number", None), now
         return bool(before != now)
 
     def check(self) -> None:

@@ -70,7 +70,7 @@ class ToyText:
             "SELECT body FROM texts WHERE workspace = ? AND kind = ?", (workspace_key, kind)
         )
         rows = [_read(body) for (body,) in bodies]
-        held = {
+        matching_terms = {
             row.key: {
                 term: number
                 for term, number in Counter([*row.terms, *row.related]).items()
@@ -78,9 +78,17 @@ class ToyText:
             }
             for row in rows
         }
-        frequencies = {term: sum(term in counts for counts in held.values()) for term in terms}
-        asked = [row for row in rows if fits(row, index_filter) and (ids is None or row.key in ids)]
-        hits = [TextHit(row.key, held[row.key], len(row.terms)) for row in asked if held[row.key]]
+        frequencies = {
+            term: sum(term in counts for counts in matching_terms.values()) for term in terms
+        }
+        candidates = [
+            row for row in rows if fits(row, index_filter) and (ids is None or row.key in ids)
+        ]
+        hits = [
+            TextHit(row.key, matching_terms[row.key], len(row.terms))
+            for row in candidates
+            if matching_terms[row.key]
+        ]
         # Those with the rarest terms first, of equals the newest.
         hits.sort(key=lambda hit: (sorted(frequencies[term] for term in hit.terms), -hit.key))
         length = sum(len(row.terms) for row in rows) / len(rows) if rows else 0.0
@@ -88,14 +96,14 @@ class ToyText:
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         connection = _connection(tx, KINDS[0])
-        found = connection.execute(
+        entries = connection.execute(
             "SELECT kind, key FROM texts WHERE workspace = ? LIMIT ?", (workspace_key, limit)
         ).fetchall()
         connection.executemany(
             "DELETE FROM texts WHERE workspace = ? AND kind = ? AND key = ?",
-            [(workspace_key, *row) for row in found],
+            [(workspace_key, *row) for row in entries],
         )
-        return len(found)
+        return len(entries)
 
 
 def _connection(tx: Transaction | None, kind: str) -> sqlite3.Connection:

@@ -73,25 +73,25 @@ class ToyVectors:
         index_filter: IndexFilter,
         ids: Sequence[int] | None = None,
     ) -> list[VectorHit]:
-        asked = _unit(space, vector)
-        if asked is None:
+        unit_vector = _unit(space, vector)
+        if unit_vector is None:
             return []
-        wanted = None if ids is None else set(ids)
+        allowed = None if ids is None else set(ids)
         hits = []
         for key, facts, blob in self._all(space):
-            if (wanted is None or key in wanted) and fits(_row(facts), index_filter):
+            if (allowed is None or key in allowed) and fits(_row(facts), index_filter):
                 # Summed alike for every row, whatever is searched with it: equal vectors have equal
                 # scores.
-                score = float((np.frombuffer(blob, np.float64) * asked).sum())
+                score = float((np.frombuffer(blob, np.float64) * unit_vector).sum())
                 hits.append(VectorHit(key, min(1.0, max(-1.0, score))))
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[: max(k, 0)]
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
-        wanted = set(keys)
+        requested = set(keys)
         return {
             key: np.frombuffer(blob, np.float64).astype(np.float32)
             for key, _, blob in self._all(space)
-            if key in wanted
+            if key in requested
         }
 
     def keys(
