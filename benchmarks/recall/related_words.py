@@ -65,9 +65,9 @@ def main() -> None:
     )
     parser.add_argument("directory", type=Path)
     parser.add_argument("--long", action="store_true", help="the size of stores as well")
-    given = parser.parse_args()
-    given.directory.mkdir()
-    runtime = open_store(f"sqlite:///{given.directory}/words.db", {}, derive=False)
+    parsed = parser.parse_args()
+    parsed.directory.mkdir()
+    runtime = open_store(f"sqlite:///{parsed.directory}/words.db", {}, derive=False)
     fill(runtime)
     print(sum(len(table(each).cases) for each in LANGUAGES), "words")
     for long_weight, short_weight in WEIGHTS:
@@ -82,12 +82,12 @@ def main() -> None:
         text_matches.MAX_NEAR = shipped
     for limit in (0, relatives.MAX_SHORT_WORDS, NO_LIMIT):
         relatives.MAX_SHORT_WORDS = limit
-        path = given.directory / f"words-{limit}.db"
+        path = parsed.directory / f"words-{limit}.db"
         again = open_store(f"sqlite:///{path}", {}, derive=False)
         fill(again)
         show(again, f"short beginnings up to {limit} words")
-        if given.long:
-            path = given.directory / f"long-{limit}.db"
+        if parsed.long:
+            path = parsed.directory / f"long-{limit}.db"
             large = open_store(f"sqlite:///{path}", {}, derive=False)
             store(large, "w", assistant_conversation(SEED, 0, idle=700))
             large.close()
