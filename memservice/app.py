@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import lru_cache
+from typing import Any
 
 from flask import Flask
 
@@ -68,6 +71,18 @@ class Opened:
                 self._runtime = None
 
 
+class Application(Flask):
+    """Flask, which looks at each function for each request to see whether it is a coroutine; here
+    once."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, static_folder=None, template_folder=None)
+        self._sync = lru_cache(1_024)(super().ensure_sync)
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        return self._sync(func)
+
+
 def create_app(settings: Settings | None = None, runtime: Runtime | None = None) -> Flask:
     """The application, by these settings (or what the environment says), working with this runtime
     (or one that it opens when first used).
@@ -80,7 +95,7 @@ def create_app(settings: Settings | None = None, runtime: Runtime | None = None)
     if runtime is None:
         plugins.check()
 
-    app = Flask("memservice", static_folder=None, template_folder=None)
+    app = Application("memservice")
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 
 from memservice.settings import Settings
 
@@ -35,11 +36,12 @@ class Hosts:
         }
         self._names = frozenset(names)
         self._below = tuple(name for name in names if name.startswith("."))
+        self._accepts = lru_cache(256)(self._allows)  # clients send few different names
 
     def refusal(self, host: str | None) -> str | None:
         """The refusal of a request with this `Host` header; None if it is accepted. HTTP/1.0 has no
         such header, and no browser uses it."""
-        if self._any or host is None or self._allows(host):
+        if self._any or host is None or self._accepts(host):
             return None
         return (
             "The Host header of the request is not a name of this server. "

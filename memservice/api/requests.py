@@ -25,6 +25,7 @@ from memservice.telemetry.metrics import Metrics
 log = logging.getLogger("memservice.requests")
 
 REQUEST_ID = "X-Request-Id"
+_LINE = "method=%(method)s path=%(path)s status=%(status)d ms=%(ms).1f request_id=%(request_id)s"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -120,6 +121,8 @@ def _without_slash(app: Flask) -> Response | None:
 def _write_line(answer: Response, number: str, started: float) -> None:
     """Write one log line, without bodies, without the query string (it can contain users' texts),
     and without line breaks."""
+    if not log.isEnabledFor(logging.INFO):
+        return
     fields: dict[str, Any] = {
         "method": request.method if request.method.isalpha() else "?",
         "path": quote(request.path),
@@ -127,8 +130,7 @@ def _write_line(answer: Response, number: str, started: float) -> None:
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": number,
     }
-    log.info(
-        "method=%(method)s path=%(path)s status=%(status)d ms=%(ms).1f request_id=%(request_id)s",
-        fields,
-        extra={"request": fields},
-    )
+    # `log.info` would look for its caller in the stack, for each request.
+    record = log.makeRecord(log.name, logging.INFO, __name__, 0, _LINE, (fields,), None)
+    record.request = fields
+    log.handle(record)
