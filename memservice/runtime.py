@@ -53,6 +53,19 @@ class DaySpending:
     """Whether the log says that the budget is reached."""
 
 
+@dataclass(frozen=True, slots=True)
+class CountedMessages:
+    """Messages of one session that were counted while peers were being erased."""
+
+    erased: tuple[int, ...]
+    """Keys of the peers whose messages were left out."""
+    last: int
+    """Key of the last message that was counted."""
+    seq: int
+    """Its position then."""
+    total: int
+
+
 def _all_written(workspace_key: int | None, day: str) -> int:
     return 0
 
@@ -93,6 +106,8 @@ class Runtime:
         """By language model, when it last answered in this process (monotonic seconds)."""
         self.names: dict[tuple[type[object], int], str] = {}
         """Names of workspaces, sessions and peers, by record and key, for the log."""
+        self.visible_totals: dict[int, CountedMessages] = {}
+        """By key of the session, for `services.visible_totals`."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

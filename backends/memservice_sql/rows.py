@@ -126,6 +126,22 @@ class SqlRows:
         ).fetchall()
         return info.mapping.records(rows)
 
+    def locked(self, record: type[R], keys: Sequence[int]) -> list[R]:
+        """The rows with these keys, by key, locked as by `get`."""
+        if not keys:
+            return []
+        info, dialect = self.store.tables[record], self.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            query = sa.select(*info.mapping.columns).where(dialect.one_of(info.table.c.key, slots))
+            query = dialect.by_key(query, info.table).order_by(info.table.c.key)
+            return query if self._read_only else query.with_for_update(key_share=True)
+
+        statement_key = ("locked", record, self._read_only)
+        return info.mapping.records(
+            self.run(statement_key, write, [dialect.list_value(keys)]).fetchall()
+        )
+
     def count(
         self, record: type[Any], condition: Condition = TRUE, limit: int | None = None
     ) -> int:

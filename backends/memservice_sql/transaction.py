@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import TypeVar
 
 from memservice.spi import repositories as base
 from memservice.spi.storage import Transaction
 from memservice_sql import repositories
 from memservice_sql.ledger import SqlLedger
 from memservice_sql.rows import SqlRows
+
+R = TypeVar("R")
 
 
 class SqlTransaction(Transaction):
@@ -27,6 +30,9 @@ class SqlTransaction(Transaction):
         if self._pause is None:
             raise RuntimeError("a transaction that writes cannot be paused")
         return self._pause()
+
+    def locked(self, record: type[R], keys: Iterable[int]) -> list[R]:
+        return self.rows.locked(record, sorted(set(keys)))
 
     @cached_property
     def workspaces(self) -> base.Workspaces:

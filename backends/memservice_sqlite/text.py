@@ -30,6 +30,8 @@ PREFIXES = "mcd"
 MAX_TERM_LENGTH = 200
 """Maximum indexed characters of a term; the rest is cut. FTS5 truncates tokens at 32 kB."""
 
+_STORED = re.compile("([^ ]+)=[0-9]+ ")
+"""A token in the terms of a row (`_encoded`), which have no spaces but those between them."""
 _UNSAFE = re.compile(r"[\x00-\x2f\x3a-\x60\x7b-\x7f]")
 
 _ADD_STATISTICS = """
@@ -393,8 +395,7 @@ def _remove_rows(connection: Connection, rows: Iterable[tuple[int, int, int, int
     removed: list[tuple[int, str]] = []
     statistics: dict[tuple[int, int], tuple[int, int]] = {}
     for id, workspace_key, code, length, terms in rows:
-        tokens = (pair.rpartition("=")[0] for pair in terms.split(" ") if pair)
-        removed.append((id, _tokens(_prefix(code, workspace_key), tokens)))
+        removed.append((id, _tokens(_prefix(code, workspace_key), _STORED.findall(terms))))
         documents, total = statistics.get((workspace_key, code), (0, 0))
         statistics[workspace_key, code] = documents - 1, total - length
     if removed:
@@ -412,7 +413,8 @@ def _prefix(code: int, workspace_key: int) -> str:
 
 
 def _tokens(prefix: str, tokens: Iterable[str]) -> str:
-    return " ".join(prefix + term_token for term_token in tokens)
+    joined = f" {prefix}".join(tokens)
+    return prefix + joined if joined else ""
 
 
 def _encoded(counts: Mapping[str, int]) -> str:

@@ -13,7 +13,6 @@ from memservice.domain.filters import (
     TRUE,
     Condition,
     all_of,
-    equals,
     parse_filters,
     resources,
 )
@@ -38,6 +37,7 @@ from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
 from memservice.services.paging import Page, Paging
 from memservice.services.tasks import batching, outbox
+from memservice.services.visible_totals import visible_total
 from memservice.spi.storage import Transaction
 
 
@@ -229,22 +229,22 @@ def page(
         if session is None:
             return paging.empty()
         if located.is_erasing:
-            return _page_without_erased(tx, session, condition, paging)
+            return page_without_erased(rt, tx, session, condition, paging)
         return page_of(tx, session, condition, paging)
 
 
-def _page_without_erased(
-    tx: Transaction, session: Session, condition: Condition, paging: Paging
+def page_without_erased(
+    rt: Runtime, tx: Transaction, session: Session, condition: Condition, paging: Paging
 ) -> Page[Message]:
-    """The page of a session while a peer of the workspace is being erased."""
+    """Like `page_of`, without the messages of peers that are being erased."""
     erased = visibility.erased_peers(tx, session.workspace_key)
-    visible = all_of(condition, visibility.not_of(erased, "author_key"))
-    if condition != TRUE or not erased:
-        return page_of(tx, session, visible, paging)
-    # Counting what is left out is cheaper than testing each message of a long session.
+    if not erased:
+        return page_of(tx, session, condition, paging)
+    visible = visibility.not_of(erased, "author_key")
+    if condition != TRUE:
+        return page_of(tx, session, all_of(condition, visible), paging)
     items = tx.messages.page(session.key, visible, paging.reverse, paging.size, paging.offset)
-    left_out = tx.messages.count(session.key, equals(author_key=erased))
-    total = tx.messages.count(session.key) - left_out
+    total = visible_total(rt, tx, session, erased)
     return Page(items, total, paging.page, paging.size)
 
 

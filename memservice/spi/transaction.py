@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
+from typing import TypeVar
 
+from memservice.domain.filters.ast import equals
 from memservice.spi import repositories
 from memservice.spi.rows import Rows
+
+R = TypeVar("R")
 
 
 class Transaction:
@@ -25,6 +30,12 @@ class Transaction:
         it to wait for something outside the storage. Later reads may see a later state. In
         `Storage.write()` it raises RuntimeError."""
         return nullcontext()
+
+    def locked(self, record: type[R], keys: Iterable[int]) -> list[R]:
+        """The rows with these keys that still exist, as they are now, locked until commit. They are
+        locked in the order of their keys: so two transactions never wait for each other."""
+        rows = (self.rows.get(record, equals(key=key), lock=True) for key in sorted(set(keys)))
+        return [row for row in rows if row is not None]
 
     @cached_property
     def workspaces(self) -> repositories.Workspaces:

@@ -41,7 +41,7 @@ from memservice.reasoning import outages
 from memservice.reasoning.apart.reasoner import Stopped
 from memservice.runtime import Runtime
 from memservice.services import webhooks
-from memservice.services.tasks import jobs, lease_owner, model_breaker, outbox
+from memservice.services.tasks import jobs, kinds, lease_owner, model_breaker, outbox
 from memservice.services.tasks.kinds import KINDS
 from memservice.services.tasks.model_breaker import ModelUnavailable
 from memservice.services.usage import budget
@@ -406,6 +406,7 @@ def _commit(
         else prepared.store(tx)
     )
     if isinstance(outcome, Unfinished):
+        _require_unchanged(tx, first)
         tx.tasks.save(outcome.task)
         return outcome
     tx.tasks.finish([first.key], outcome, rt.clock())
@@ -414,6 +415,16 @@ def _commit(
         # right.
         tx.tasks.finish([task.key for task in rest_of_batch], {"done_with": first.uid}, rt.clock())
     return outcome
+
+
+def _require_unchanged(tx: Transaction, task: Task) -> None:
+    """Raise InputErased if an erasure removed rows from the payload of a task, or the task, since
+    it was read: its progress would name them again. Only an erasure's own step changes its own."""
+    if task.kind == kinds.ERASE:
+        return
+    (current,) = tx.locked(Task, [task.key]) or (None,)
+    if current is None or current.payload != task.payload:
+        raise InputErased
 
 
 def _is_erased(tx: Transaction, task: Task) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from memservice.domain.filters.ast import equals
 from memservice.domain.records import Conclusion
 from memservice.spi import repositories as base
 from memservice_sql import tables as t
 from memservice_sql.rows import SqlRows
 from memservice_sql.statements import Slots
-from memservice_sql.types import KEY
 
 
 class SqlConclusions(base.Conclusions):
@@ -30,17 +30,18 @@ class SqlConclusions(base.Conclusions):
     def _citing(
         self, workspace_key: int, cited: t.ListTable, items: Sequence[Any]
     ) -> list[Conclusion]:
-        """Conclusions whose list has one of the items: a look-up in the index of the list table."""
+        """Conclusions whose list has one of the items: look-ups in the index of the list table,
+        then by key. In one statement, databases read all conclusions of the workspace instead."""
         if not items:
             return []
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            own = t.conclusions.c.workspace_key == slots.take(KEY)
-            citing = sa.select(cited.parent).where(dialect.one_of(cited.item, slots))
-            query = sa.select(*t.conclusions.c).where(own, t.conclusions.c.key.in_(citing))
-            return query.order_by(t.conclusions.c.key)
+            return sa.select(cited.parent).where(dialect.one_of(cited.item, slots)).distinct()
 
-        values = [workspace_key, dialect.list_value(items)]
-        rows = self.rows.run(("citing", cited.table.name), write, values).fetchall()
-        return self.rows.mapping(Conclusion).records(rows)
+        citing = self.rows.run(
+            ("citing", cited.table.name), write, [dialect.list_value(items)]
+        ).fetchall()
+        keys = tuple(sorted(key for (key,) in citing))
+        own = equals(workspace_key=workspace_key, key=keys)
+        return self.rows.page(Conclusion, own) if keys else []

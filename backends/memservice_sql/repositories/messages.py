@@ -135,6 +135,10 @@ class SqlMessages(base.Messages):
     def renumber(self, session_key: int, after: int, limit: int, seq: int, tokens: int) -> None:
         self.rows.writable()
         messages = t.messages
+        # Positions are unique at every moment. If the new ones are all below the old ones, which
+        # is so once the gap is larger than a batch, one statement sets them; else they are
+        # negative first.
+        sign = 1 if seq + limit <= after else -1
 
         def move(slots: Slots) -> sa.Executable:
             seq_before, tokens_before = slots.take(KEY), slots.take(KEY)
@@ -148,8 +152,7 @@ class SqlMessages(base.Messages):
                 sa.update(messages)
                 .values(
                     {
-                        # Negative for now: positions are unique at every moment.
-                        messages.c.seq: -(seq_before + numbered.c.number),
+                        messages.c.seq: sign * (seq_before + numbered.c.number),
                         messages.c.tokens_through: tokens_before + numbered.c.sum,
                     }
                 )
@@ -162,8 +165,9 @@ class SqlMessages(base.Messages):
             return sa.update(messages).values(seq=-messages.c.seq).where(same_session, moved)
 
         window_ = window_values(limit, 0)
-        self.rows.run(("renumber",), move, [seq, tokens, session_key, after, *window_])
-        self.rows.run(("settle",), settle, [session_key])
+        self.rows.run(("renumber", sign), move, [seq, tokens, session_key, after, *window_])
+        if sign < 0:
+            self.rows.run(("settle",), settle, [session_key])
 
     def _positions(self, rows: Sequence[Sequence[Any]], times: bool) -> list[base.Position]:
         if not times:

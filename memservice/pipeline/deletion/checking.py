@@ -24,6 +24,11 @@ SECONDS = 0.25
 """About the time of one step."""
 MAX_ROUNDS = 3
 """How often the remains are removed before the task fails."""
+CHECKED_ROWS = 400
+"""Rows that are checked together: each check costs as much as a hundred rows."""
+LAST, DUE = "last", "due"
+"""Entries of the payload: the erased rows that are not checked yet (`erased.named`), and in it,
+whether they must be before the next step."""
 CHECKS, ROUNDS = "checks", "rounds"
 """Entries of the payload: how often the whole search, and that of one batch, found something."""
 _PROGRESS = ("search", "after", "left")
@@ -62,6 +67,20 @@ def remove(
     totals = Counter(task.outcome)
     totals["conclusions"] += len(late)
     return totals, joined(rows, named({}, (), late))
+
+
+def is_full(rows: Mapping[str, Any]) -> bool:
+    """Whether erased rows must be checked before others are erased."""
+    return bool(rows.get(DUE)) or sum(map(len, rows["keys"].values())) >= CHECKED_ROWS
+
+
+def with_unchecked(step: Unfinished, rows: Mapping[str, Any] | None) -> Unfinished:
+    """A step, with the rows that earlier steps erased and that are not checked yet."""
+    if rows is None:
+        return step
+    own = step.task.payload.get(LAST)
+    last = rows if own is None else joined(rows, own)
+    return Unfinished(replace(step.task, payload={**step.task.payload, LAST: last}))
 
 
 def again(

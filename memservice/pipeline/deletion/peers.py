@@ -2,9 +2,9 @@
 everything that belongs to it.
 
 Every step queries the remaining rows, so interrupted work continues where it stopped, and rows that
-concurrent writers stored after the request are erased too. Each step first checks that nothing is
-left of the batch before it. The row of the peer is erased last, while it is locked and no row
-refers to it.
+concurrent writers stored after the request are erased too. After some batches, and after the last
+one of a stage, a step first checks that nothing is left of them. The row of the peer is erased
+last, while it is locked and no row refers to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from memservice.domain.filters import all_of, equals
-from memservice.domain.filters.ast import Any_, Condition
+from memservice.domain.filters.ast import Any_, Compare, Condition
 from memservice.domain.records import (
     ERASED,
     Card,
@@ -52,7 +52,7 @@ from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
 
-BATCH_SIZE = 100
+BATCH_SIZE = 500
 """Maximum number of rows per transaction (`batches`)."""
 MAX_SESSIONS = 500
 """Sessions with gaps that one task remembers before their positions are packed."""
@@ -90,12 +90,15 @@ OWN: Sequence[tuple[type[Any], str]] = (
 
 def prepare(rt: Runtime, task: Task) -> Prepared:
     """The next step of an `erase` task with `peer` in its payload."""
-    last = _last(task)
-    left: list[str] = []
-    if last is not None:
-        remains.remove_vectors(rt, last)
-        left = searches.left_of_batch(rt, last)
     stage = task.payload.get("stage", MESSAGES)
+    unchecked = task.payload.get(checking.LAST)
+    if unchecked is not None and (stage not in _MANY or checking.is_full(unchecked)):
+        last = Erased.of(task, unchecked)
+        remains.remove_vectors(rt, last)
+        if left := searches.left_of_batch(rt, last):
+            return Prepared(lambda tx: _remove(rt, tx, task, last, left))
+        unchecked = None
+    task = replace(task, payload=_without_last(task, is_checked=unchecked is None))
     if stage == CHECK:
         with rt.storage.read() as tx:
             erased = Erased.target(tx, task, task.payload["workspace"])
@@ -120,39 +123,41 @@ def prepare(rt: Runtime, task: Task) -> Prepared:
 
     def erase(tx: Transaction) -> Unfinished:
         receipts.begin(tx, task)
-        if last is not None and left:
-            totals, batch = checking.remove(rt, tx, task, last, task.payload["last"])
-            return checking.again(
-                task, left, checking.ROUNDS, totals, last=batch, **_position(task)
-            )
         peer = tx.peers.by_keys([task.payload["peer"]]).get(task.payload["peer"])
         if peer is None or peer.kind != ERASED:
-            return checking.at(task, stage=END, last=None)
-        return _STEPS[stage](rt, tx, replace(task, payload=_without_last(task)), peer)
+            step = checking.at(task, stage=END)
+        else:
+            step = _STEPS[stage](rt, tx, task, peer)
+        return checking.with_unchecked(step, unchecked)
 
     return Prepared(store)
 
 
-def _last(task: Task) -> Erased | None:
-    """The batch before this step."""
-    last = task.payload.get("last")
-    return None if last is None else Erased.of(task, last)
+def _remove(
+    rt: Runtime, tx: Transaction, task: Task, last: Erased, left: Sequence[str]
+) -> Unfinished:
+    """Remove what was found of the rows that were erased last. They are checked again."""
+    receipts.begin(tx, task)
+    totals, rows = checking.remove(rt, tx, task, last, task.payload[checking.LAST])
+    position = {name: task.payload[name] for name in ("stage", "after") if name in task.payload}
+    unchecked = {**rows, checking.DUE: True}
+    return checking.again(task, left, checking.ROUNDS, totals, last=unchecked, **position)
 
 
-def _without_last(task: Task) -> dict[str, Any]:
-    return {
-        name: task.payload[name] for name in task.payload if name not in ("last", checking.ROUNDS)
-    }
-
-
-def _position(task: Task) -> dict[str, Any]:
-    return {name: task.payload[name] for name in ("stage", "after") if name in task.payload}
+def _without_last(task: Task, *, is_checked: bool) -> dict[str, Any]:
+    removed = (checking.LAST, checking.ROUNDS) if is_checked else (checking.LAST,)
+    return {name: task.payload[name] for name in task.payload if name not in removed}
 
 
 def _messages(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinished:
     order, number = (Order("key"),), batches.size(task, BATCH_SIZE)
-    messages = tx.rows.page(Message, equals(author_key=peer.key), order, number)
+    after = task.payload.get("after", 0)
+    # From the last key on: PostgreSQL would read the index entries of all erased rows again.
+    own = all_of(equals(author_key=peer.key), Compare("key", "gt", after))
+    messages = tx.rows.page(Message, own, order, number)
     sessions: dict[str, Any] = dict(task.payload.get("sessions", {}))
+    if not messages and after:
+        return checking.at(task)  # again from the first key, for rows that were stored meanwhile
     if not messages or len(sessions) >= MAX_SESSIONS:
         return checking.at(task, stage=SESSIONS if sessions else CONCLUSIONS)
     totals = Counter(task.outcome)
@@ -167,7 +172,7 @@ def _messages(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinishe
             "first": min(before["first"], erased.first),
             "covered": before["covered"] | dict(erased.covered),
         }
-    return checking.at(task, totals, sessions=sessions, last=batch)
+    return checking.at(task, totals, sessions=sessions, last=batch, after=messages[-1].key)
 
 
 def _erase_of_session(
@@ -180,7 +185,13 @@ def _erase_of_session(
     if session is None:
         return message_rows.NOTHING
     # Positions as they are under the lock.
-    current = list(tx.messages.by_keys([message.key for message in messages]).values())
+    current_positions = tx.messages.positions([message.key for message in messages], times=False)
+    seqs = {position.key: position.seq for position in current_positions}
+    current = [
+        row if row.seq == seqs[row.key] else replace(row, seq=seqs[row.key])
+        for row in messages
+        if row.key in seqs
+    ]
     return message_rows.erase(rt, tx, session, current) if current else message_rows.NOTHING
 
 
@@ -304,6 +315,8 @@ def _references(peer: Peer) -> Iterable[tuple[type[Any], Condition]]:
     yield Task, _tasks_of(peer)
 
 
+_MANY = (MESSAGES, CONCLUSIONS)
+"""Stages with many batches: several are checked together."""
 _STEPS: dict[str, Callable[[Runtime, Transaction, Task, Peer], Unfinished]] = {
     MESSAGES: _messages,
     SESSIONS: _sessions,

@@ -45,6 +45,12 @@ MAX_ROWS = 100
 """Texts per call of the embedder."""
 
 
+RECORDS: Mapping[str, type[Row]] = {
+    MESSAGE: Message,
+    CONCLUSION: Conclusion,
+    DOCUMENT: Document,
+}
+"""Records that have vectors, by kind."""
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -112,7 +118,9 @@ class Embed(Handler):
         def store(tx: Transaction) -> Outcome:
             if rt.vectors_transactional:
                 _require_in_use(stored(tx, space))
-                # Rows may have been erased since they were read.
+                # Rows may have been erased since they were read. They are locked, so that an
+                # erasure cannot overtake the change of their index.
+                tx.locked(RECORDS[kind], keys)
                 existing = {row.key for row in rows_of(tx, kind, keys)}
                 rt.vectors.upsert(tx, space, [row for row in new if row.key in existing])
             return {"embedded": len(new)}

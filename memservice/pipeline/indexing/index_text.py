@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memservice.domain.records import Task
+from memservice.domain.records import Message, Task
 from memservice.pipeline.handler import Handler, Outcome, Prepared, nothing
 from memservice.runtime import Runtime
 from memservice.services import indexing
@@ -28,19 +28,20 @@ class IndexText(Handler):
             )
         if not messages:
             return nothing(skipped="the messages no longer exist")
-        terms = {key: indexing.message_terms(message.content) for key, message in messages.items()}
+        terms = {
+            message.content: indexing.message_terms(message.content)
+            for message in messages.values()
+        }
 
         def store(tx: Transaction) -> Outcome:
-            # Messages may have been erased since they were read.
-            existing = list(tx.messages.by_keys(list(messages)).values())
-            indexing.add_message_texts(
-                rt,
-                tx,
-                workspace_key,
-                existing,
-                [terms[message.key] for message in existing],
-                authors,
-            )
+            # Messages may have been erased or changed since they were read. They are locked, so
+            # that an erasure cannot overtake the change of their index.
+            existing = tx.locked(Message, messages)
+            texts = [
+                terms.get(message.content) or indexing.message_terms(message.content)
+                for message in existing
+            ]
+            indexing.add_message_texts(rt, tx, workspace_key, existing, texts, authors)
             return {"indexed": len(existing)}
 
         return Prepared(store)

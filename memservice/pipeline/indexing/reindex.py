@@ -85,9 +85,8 @@ def _index(
     terms: Mapping[str, IndexTerms],
 ) -> int:
     """Index those of the rows that still exist, as they are now. Returns their number."""
-    # Each is locked, so that an erasure cannot overtake the change of its index.
-    locked = [tx.rows.get(RECORDS[kind], equals(key=row.key), lock=True) for row in rows]
-    existing = [row for row in locked if row is not None]
+    # They are locked, so that an erasure cannot overtake the change of its index.
+    existing: list[Any] = tx.locked(RECORDS[kind], [row.key for row in rows])
     if kind == CONCLUSION:
         existing = [row for row in existing if row.state == LIVE]
         indexing.add_conclusion_texts(rt, tx, workspace_key, existing)

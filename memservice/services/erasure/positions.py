@@ -14,7 +14,7 @@ from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
 BATCH_SIZE = 1_000
-"""Messages per transaction."""
+"""Maximum number of messages per transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,21 @@ def with_progress(task: Task, progress: Progress) -> Task:
     return replace(task, payload={**task.payload, "progress": asdict(progress)})
 
 
-def step(tx: Transaction, session: Session, progress: Progress) -> Progress | None:
-    """Renumber the next messages of a session whose row is locked. None after the last one: then
-    the session has its new counts."""
-    span = tx.messages.span(session.key, progress.after, BATCH_SIZE)
+def step(
+    tx: Transaction, session: Session, progress: Progress, limit: int | None = None
+) -> Progress | None:
+    """Renumber the next messages of a session whose row is locked: at most `limit` (default:
+    `BATCH_SIZE`). None after the last one: then the session has its new counts."""
+    limit = limit or BATCH_SIZE
+    span = tx.messages.span(session.key, progress.after, limit)
     seq, tokens = progress.seq + span.messages, progress.tokens + span.tokens
     if span.messages:
         if span.last != seq:
             _move_marks(tx, session, progress, span.last)
         # Also without a gap: a message may have other tokens.
-        tx.messages.renumber(session.key, progress.after, BATCH_SIZE, progress.seq, progress.tokens)
+        tx.messages.renumber(session.key, progress.after, limit, progress.seq, progress.tokens)
         progress = Progress(span.last, seq, tokens)
-    if span.messages == BATCH_SIZE:
+    if span.messages == limit:
         return progress
     for field in _MARKS:
         beyond = all_of(equals(session_key=session.key), Compare(field, "gt", progress.seq))

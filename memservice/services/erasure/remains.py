@@ -127,10 +127,10 @@ def clean_tasks(tx: Transaction, erased: Erased, after: int) -> int | None:
     """Remove erased rows and peers from the next tasks of the workspace, by key. Returns the last
     key, None at the end. A task without other rows, and one of an erased session, is deleted."""
     tasks, missing, last = next_tasks(tx, erased, after)
+    naming = [task.key for task in tasks if missing.are_in(task)]
     dropped: list[int] = []
-    for task in tasks:
-        if not missing.are_in(task):
-            continue
+    # A step of such a task may have stored its progress since the tasks were read.
+    for task in tx.locked(Task, naming):
         payload = missing.without(task)
         of_missing = missing.of_missing(task)
         is_empty = task.kind in (*_BY_KEYS, *_REMOVING) and not any(

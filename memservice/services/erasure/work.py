@@ -72,8 +72,8 @@ def drop_tasks(tx: Transaction, session: Session, messages: Sequence[Message]) -
     keys = tuple(message.key for message in messages)
     units = {outbox.summary_unit(session)}
     units |= {outbox.representation_unit(session, message.author_key) for message in messages}
+    named = tuple(sorted(units))
     return sum(
-        tx.rows.delete(Task, equals(unit=unit, state=state, message_key=keys))
-        for unit in sorted(units)
+        tx.rows.delete(Task, equals(unit=named, state=state, message_key=keys))
         for state in (PENDING, FAILED)
     )

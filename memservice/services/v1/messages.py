@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memservice.domain.errors import NotFound
-from memservice.domain.filters import all_of, parse_containment
+from memservice.domain.filters import parse_containment
 from memservice.domain.records import DELETING, Message, Peer, Session, Workspace
 from memservice.runtime import Runtime
-from memservice.services import idempotency, validation, visibility
+from memservice.services import idempotency, validation
 from memservice.services import messages as shared
 from memservice.services import sessions as shared_sessions
 from memservice.services.auth.principal import Principal
@@ -137,8 +137,7 @@ def page(
         if match is None:
             return paging.empty()
         user, session = match
-        erased = visibility.not_erased(tx, session.workspace_key, "author_key")
-        listed = shared.page_of(tx, session, all_of(condition, erased), paging)
+        listed = shared.page_without_erased(rt, tx, session, condition, paging)
         return Page(
             [_user_message(message, user) for message in listed.items],
             listed.total,

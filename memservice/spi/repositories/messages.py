@@ -83,8 +83,9 @@ class Messages(Repository):
         for message in messages:
             seq, tokens = seq + 1, tokens + message.tokens
             moved.append(replace(message, seq=seq, tokens_through=tokens))
-        # In two steps, since positions are unique at every moment.
-        self.rows.put([replace(message, seq=-message.seq) for message in moved])
+        if seq > after:
+            # In two steps, since positions are unique at every moment.
+            self.rows.put([replace(message, seq=-message.seq) for message in moved])
         self.rows.put(moved)
 
     def _next(self, session_key: int, after: int, limit: int) -> list[Message]:

@@ -6,16 +6,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from memservice.domain import records as r
 from memservice.domain.filters import TRUE, equals
+from memservice.pipeline.indexing import embed
+from memservice.pipeline.registry import HANDLERS
 from memservice.services import corrections, dreams, indexing
 from memservice.services.dreams import DreamRequest
 from memservice.services.erasure import messages, peers, positions, work
-from memservice.services.tasks import kinds
+from memservice.services.tasks import kinds, outbox
+from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.schema import TABLES
 from memservice.worker import runner
 from services.pipeline.conftest import OpenPipeline
@@ -203,3 +207,124 @@ def test_a_correction_has_the_sources_of_the_row_that_it_replaces(
     monkeypatch.setattr(indexing, "embed_inline", late)
     corrected = corrections.correct(dreaming.rt, PRINCIPAL, WORKSPACE, row.uid, "I like green tea.")
     assert corrected.message_keys == [first.key]
+
+
+def said_of(pipeline: Pipeline, text: str) -> r.Message:
+    with pipeline.rt.storage.read() as tx:
+        (message,) = tx.rows.page(r.Message, equals(content=text))
+    return message
+
+
+def add_task(pipeline: Pipeline, task: r.Task) -> str:
+    """Its unit."""
+    pipeline.rt.storage.write(lambda tx: tx.tasks.add([task]))
+    return task.unit
+
+
+def remove_from_indexes(pipeline: Pipeline, kind: str, row: Any) -> None:
+    """As if the task that indexes the row had not run yet."""
+    pipeline.rt.storage.write(
+        lambda tx: indexing.remove_from_storage(pipeline.rt, tx, kind, row.workspace_key, [row.key])
+    )
+
+
+@contextmanager
+def erased_before_the_commit(pipeline: Pipeline) -> Iterator[None]:
+    """The first work that is stored in this block overlaps with the erasure of the peer: with its
+    batches, which are checked as they are erased."""
+    commit, is_first = runner._commit, [True]
+
+    def whole() -> None:
+        peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "alice")
+        pipeline.run(pipeline.unit(kinds.ERASE))
+
+    def slow(*arguments: Any) -> Any:
+        outcome = commit(*arguments)
+        if is_first:
+            is_first.clear()
+            erasures.enter_context(in_thread(whole)).join(OVERLAP_SECONDS)
+        return outcome
+
+    with ExitStack() as erasures, commits(slow):
+        yield
+
+
+def test_the_text_of_a_message_that_is_erased_meanwhile_is_not_indexed(
+    dreaming: Pipeline,
+) -> None:
+    message = said_of(dreaming, SAID[1])
+    key, workspace_key = message.key, message.workspace_key
+    remove_from_indexes(dreaming, indexing.MESSAGE, message)
+    unit = add_task(dreaming, outbox.index(dreaming.rt, workspace_key, [key]))
+    with erased_before_the_commit(dreaming):
+        dreaming.run(unit)
+    dreaming.work()
+    with dreaming.rt.storage.read() as tx:
+        assert dreaming.rt.storage.text.indexed(tx, indexing.MESSAGE, workspace_key, [key]) == []
+
+
+def test_the_vector_of_a_row_that_is_erased_meanwhile_is_not_stored(dreaming: Pipeline) -> None:
+    (row,) = [row for row in dreaming.conclusions("alice") if row.content == SAID[1]]
+    kind = indexing.CONCLUSION
+    remove_from_indexes(dreaming, kind, row)
+    task = outbox.embed(dreaming.rt, kind, row.workspace_key, [row.key])
+    unit = add_task(dreaming, task)
+    with erased_before_the_commit(dreaming):
+        dreaming.run(unit)
+    dreaming.work()
+    with dreaming.rt.storage.read() as tx:
+        space = tx.spaces.active(row.workspace_key, kind)
+        assert space is not None
+        assert dreaming.rt.vectors.fetch(tx, space, [row.key]) == {}
+
+
+def test_the_text_of_a_message_is_indexed_as_it_is_then(
+    dreaming: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its mentions of an erased peer are replaced after it was read."""
+    message = said_of(dreaming, SAID[1])
+    key, workspace_key = message.key, message.workspace_key
+    unit = add_task(dreaming, outbox.index(dreaming.rt, workspace_key, [key]))
+    analyse, is_first = indexing.message_terms, [True]
+
+    def late(content: str) -> Any:
+        if is_first:
+            is_first.clear()
+            changed = replace(message, content="I like some tea.")
+            dreaming.rt.storage.write(lambda tx: tx.messages.save(changed))
+        return analyse(content)
+
+    monkeypatch.setattr(indexing, "message_terms", late)
+    dreaming.run(unit)
+    with dreaming.rt.storage.read() as tx:
+        text = dreaming.rt.storage.text
+        matches = text.search(tx, indexing.MESSAGE, workspace_key, ["quokka"], 9, EVERYTHING)
+    assert list(matches.hits) == []
+
+
+def test_progress_does_not_name_rows_that_were_erased_since_it_was_read(
+    dreaming: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task with many steps, one of which was prepared before the erasure."""
+    message = said_of(dreaming, SAID[1])
+    other = said_of(dreaming, SAID[0])
+    keys = [other.key] * embed.MAX_ROWS + [message.key, other.key]
+    task = outbox.repair(dreaming.rt, indexing.MESSAGE, message.workspace_key, keys, [])
+    unit = add_task(dreaming, task)
+    handler, is_first = HANDLERS[kinds.REPAIR], [True]
+    prepare = handler.prepare
+
+    def slow(*arguments: Any) -> Any:
+        prepared = prepare(*arguments)
+        if is_first:
+            is_first.clear()
+            erase(dreaming)
+            dreaming.run(dreaming.unit(kinds.ERASE))
+        return prepared
+
+    monkeypatch.setattr(handler, "prepare", slow)
+    dreaming.run(unit)
+    dreaming.work()
+    (repair,) = dreaming.tasks(kinds.REPAIR)
+    assert repair.state == "done"
+    assert message.key not in repair.payload["keys"]

@@ -251,9 +251,9 @@ def test_a_message_after_leaving_is_never_before_it_while_positions_change(
     step = positions.step
     checked = 0
 
-    def checking(tx: Transaction, session: r.Session, progress: positions.Progress) -> Any:
+    def checking(tx: Transaction, session: r.Session, *arguments: Any) -> Any:
         nonlocal checked
-        following = step(tx, session, progress)
+        following = step(tx, session, *arguments)
         (bob,) = tx.rows.page(r.Member, equals(session_key=session.key, peer="bob"))
         for message in tx.messages.page(session.key, limit=100):
             present = bob.joined_seq < message.seq <= (bob.left_seq or 0)
@@ -277,10 +277,10 @@ def test_messages_are_appended_while_positions_change(
     delete(pipeline, message_rows[0])
     step, number = positions.step, 0
 
-    def saying(tx: Transaction, session: r.Session, progress: positions.Progress) -> Any:
+    def saying(*arguments: Any) -> Any:
         nonlocal number
         number += 1
-        return step(tx, session, progress)
+        return step(*arguments)
 
     monkeypatch.setattr(positions, "step", saying)
     unit = f"repack:{message_rows[0].workspace_key}:{message_rows[0].session_key}"

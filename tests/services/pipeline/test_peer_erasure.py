@@ -13,15 +13,17 @@ from memservice.domain import records as r
 from memservice.domain.errors import InvalidInput, NotFound, Unauthorised
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import new_uid
+from memservice.pipeline.deletion import checking
 from memservice.pipeline.deletion import peers as peer_erasure
-from memservice.services import browsing, cards, conclusions, workspaces
+from memservice.services import browsing, cards, conclusions, indexing, workspaces
 from memservice.services import messages as message_service
 from memservice.services import peers as peer_service
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import evidence
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.erasure import peers, positions
+from memservice.services.erasure import peers, positions, searches
+from memservice.services.erasure.erased import Erased
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.paging import Paging
 from memservice.services.retrieval import context, search
@@ -270,3 +272,61 @@ def test_scopes_and_narrow_keys_are_refused(pipeline: Pipeline) -> None:
     with pytest.raises(Unauthorised):
         peers.erase(pipeline.rt, own, WORKSPACE, "bob")
     assert peers.erase(pipeline.rt, own, WORKSPACE, "alice").state == r.ACCEPTED
+
+
+def test_several_batches_are_checked_together(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each erased row is checked once, and no check has many more rows than were asked for."""
+    monkeypatch.setattr(peer_erasure, "BATCH_SIZE", 2)
+    monkeypatch.setattr(checking, "CHECKED_ROWS", 6)
+    history = pipeline.say("s", *(("alice", f"Alice likes thing {n}.") for n in range(20)))
+    pipeline.work()
+    concluded = {row.key for row in pipeline.conclusions("alice")}
+    left_of_batch, checks = searches.left_of_batch, []
+
+    def checking_rows(rt: Any, erased: Erased) -> list[str]:
+        checks.append(erased)
+        return left_of_batch(rt, erased)
+
+    monkeypatch.setattr(searches, "left_of_batch", checking_rows)
+    erase(pipeline)
+    pipeline.work()
+    keys = [
+        (kind, key)
+        for erased in checks
+        for kind in (indexing.MESSAGE, indexing.CONCLUSION)
+        for key in erased.of_kind(kind)
+    ]
+    assert len(keys) == len(set(keys))
+    assert {key for kind, key in keys if kind == indexing.MESSAGE} == {row.key for row in history}
+    assert {key for kind, key in keys if kind == indexing.CONCLUSION} == concluded
+    assert 1 < len(checks) <= len(keys) // 6 + 2
+
+
+def test_what_is_left_of_unchecked_batches_is_removed(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after the worker died between the batches and their check."""
+    monkeypatch.setattr(peer_erasure, "BATCH_SIZE", 3)
+    history = pipeline.say("s", *(("alice", f"Alice likes thing {n}.") for n in range(8)))
+    pipeline.work()
+    erase(pipeline)
+    unit = pipeline.unit(kinds.ERASE)
+    remove, is_first = indexing.remove_rows, [True]
+
+    def forgetting(*arguments: Any) -> None:
+        if is_first and arguments[2] == indexing.MESSAGE:
+            is_first.clear()
+            return
+        remove(*arguments)
+
+    monkeypatch.setattr(indexing, "remove_rows", forgetting)
+    run_with_crashes(pipeline, unit)
+    pipeline.work()
+    keys = [message.key for message in history]
+    with pipeline.rt.storage.read() as tx:
+        text = pipeline.rt.storage.text
+        assert not is_first
+        assert text.indexed(tx, indexing.MESSAGE, history[0].workspace_key, keys) == []
+    assert all(task.state == "done" for task in pipeline.tasks(kinds.ERASE))
