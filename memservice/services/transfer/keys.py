@@ -72,9 +72,12 @@ class Keys:
 
 
 def vector_rows(tx: Transaction, space: r.Space, vectors: Mapping[str, Any]) -> list[VectorRow]:
-    """The vectors by uid as rows for the index, without those whose row does not exist or is not in
-    the space's workspace."""
+    """The vectors by uid as rows for the index, without those whose row does not exist, is not in
+    the space's workspace or is a conclusion that is superseded here: only live ones are indexed."""
     record = record_formats.SPACED[space.kind]
-    rows = tx.rows.page(record, equals(workspace_key=space.workspace_key, uid=tuple(vectors)))
+    values: dict[str, Any] = {"workspace_key": space.workspace_key, "uid": tuple(vectors)}
+    if record is r.Conclusion:
+        values["state"] = r.LIVE
+    rows = tx.rows.page(record, equals(**values))
     existing = [vectors[row.uid] for row in rows]
     return indexing.vector_rows(rows, existing)

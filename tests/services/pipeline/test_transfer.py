@@ -20,7 +20,15 @@ from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.services import conclusions, deletion, indexing, messages, sessions, workspaces
+from memservice.services import (
+    conclusions,
+    corrections,
+    deletion,
+    indexing,
+    messages,
+    sessions,
+    workspaces,
+)
 from memservice.services.auth import api_keys
 from memservice.services.auth.bounds import bounds_for
 from memservice.services.retrieval.search import Search
@@ -132,6 +140,20 @@ def test_importing_twice_stores_nothing_more(filled: Pipeline, second: Pipeline)
     assert not any(again.stored.values())
     assert number(second) == there
     assert body(exported(second)) == body(lines)
+
+
+def test_an_older_export_adds_no_vectors_of_superseded_conclusions(filled: Pipeline) -> None:
+    filled.work()
+    lines = exported(filled)
+    first, *_ = filled.conclusions("alice")
+    corrections.invalidate(filled.rt, PRINCIPAL, "w", first.uid)
+    filled.work()
+    report = importing.load(filled.rt, iter(lines))
+    assert report.stored["vectors"] == 0
+    with filled.rt.storage.read() as tx:
+        space = tx.spaces.active(first.workspace_key, "conclusion")
+        assert space is not None
+        assert filled.rt.vectors.fetch(tx, space, [first.key]) == {}
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.7, 0.95])
