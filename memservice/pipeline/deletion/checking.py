@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memservice.domain.records import Task
+from memservice.domain.records import Erasure, Task
 from memservice.pipeline.deletion import reclaiming
 from memservice.pipeline.handler import Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
@@ -18,7 +18,7 @@ from memservice.services.erasure import receipts, remains
 from memservice.services.erasure.erased import Erased, NotErased, joined, named
 from memservice.services.erasure.searches import SEARCHES
 from memservice.spi.storage import Transaction
-from memservice.telemetry.events import Event
+from memservice.telemetry.events import ErasureCompleted, Event
 
 SECONDS = 0.25
 """About the time of one step."""
@@ -122,7 +122,7 @@ def remove_traces(rt: Runtime, task: Task) -> None:
 
 
 def finish(rt: Runtime, task: Task, telemetry: Iterable[Event] = ()) -> Prepared:
-    """The last step of an erasure: its receipt is `done`."""
+    """The last step of an erasure: its receipt is `done`. `telemetry`: further events."""
     finished: list[webhooks.Event | None] = []
 
     def store(tx: Transaction) -> Outcome:
@@ -133,6 +133,29 @@ def finish(rt: Runtime, task: Task, telemetry: Iterable[Event] = ()) -> Prepared
     def events(outcome: Outcome) -> Iterable[Event]:
         for event in finished:
             webhooks.notify_plugins(rt, event)
-        return telemetry
+        with rt.storage.read() as tx:
+            erasure = tx.erasures.of_task(task.uid)
+        return [*telemetry, *completed(erasure, task.outcome)]
 
     return Prepared(store, events)
+
+
+def completed(
+    erasure: Erasure | None, counts: Mapping[str, int], error: str | None = None
+) -> list[Event]:
+    """The event of the end of an erasure; none without a receipt."""
+    if erasure is None:
+        return []
+    return [
+        ErasureCompleted(
+            workspace_name=erasure.workspace,
+            erasure_id=erasure.uid,
+            erasure_type=erasure.kind,
+            success=error is None,
+            peers_deleted=counts.get("peers", 0),
+            sessions_deleted=counts.get("sessions", 0),
+            messages_deleted=counts.get("messages", 0),
+            conclusions_deleted=counts.get("conclusions", 0),
+            error_class=error,
+        )
+    ]

@@ -140,7 +140,11 @@ class Erase(Handler):
     def failure_events(self, rt: Runtime, task: r.Task, error: Exception) -> Iterable[Event]:
         with rt.storage.read() as tx:
             receipt = tx.erasures.of_task(task.uid)
-        return _completed(receipt, task.outcome, type(error).__name__)
+        name = type(error).__name__
+        return [
+            *_completed(receipt, task.outcome, name),
+            *checking.completed(receipt, task.outcome, name),
+        ]
 
 
 def _last(task: r.Task) -> Erased | None:

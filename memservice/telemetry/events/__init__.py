@@ -27,6 +27,7 @@ from memservice.telemetry.events.work import (
     DialecticCompleted,
     DreamRun,
     DreamSpecialist,
+    ErasureCompleted,
     RepresentationCompleted,
     SyncVectorsCompleted,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "DreamSpecialist",
     "EmbeddingCallCompleted",
     "EmbeddingCallTraced",
+    "ErasureCompleted",
     "Event",
     "FileUploaded",
     "LlmCallCompleted",
@@ -72,6 +74,7 @@ TYPES: tuple[type[Event], ...] = (
     PeerCardUpdated,
     SummaryCreated,
     DeletionCompleted,
+    ErasureCompleted,
     SyncVectorsCompleted,
     CleanupStaleItemsCompleted,
     LlmCallCompleted,

@@ -159,6 +159,27 @@ class DeletionCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureCompleted(Event):
+    """An erasure with a receipt has ended, also one by retention. What was erased is not named: the
+    receipt does that."""
+
+    TYPE = "erasure.completed"
+    CATEGORY = "deletion"
+    RESOURCE = ("erasure_id",)
+
+    workspace_name: str
+    erasure_id: str
+    erasure_type: str
+    """The `kind` of the receipt."""
+    success: bool
+    peers_deleted: int
+    sessions_deleted: int
+    messages_deleted: int
+    conclusions_deleted: int
+    error_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SyncVectorsCompleted(Event):
     """Vectors outside the storage were reconciled with it."""
 

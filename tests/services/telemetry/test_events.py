@@ -72,7 +72,7 @@ def test_the_list_itself_is_parsed_correctly() -> None:
     assert EVENTS["llm.call.completed"].fields["run_id"] == {
         "anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]
     }
-    assert len(EVENTS) == 21
+    assert len(EVENTS) == 22
 
 
 def test_listeners_are_called_in_order_and_a_failing_one_stops_no_other(

@@ -311,6 +311,7 @@ def test_every_event_has_its_fields_and_no_message_text(play: Play, logged: io.S
         whole["sessions_deleted"],
         whole["messages_deleted"],
     ) == ("s", True, 1, 21)
+    assert {data["erasure_type"] for data in of["erasure.completed"]} == {"session", "workspace"}
     assert {data["summary_type"] for data in of["agent.tool.summary.created"]} == {"short", "long"}
     assert {data["peer_name"] for data in of["dialectic.completed"]} == {"ann", None}
     assert {data["specialist_type"] for data in of["dream.specialist"]} == {

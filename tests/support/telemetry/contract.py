@@ -25,6 +25,7 @@ agent.tool.conclusions.deleted (3) agent | run_id, iteration, parent_category, a
 agent.tool.peer_card.updated (2) agent | run_id, iteration, parent_category, agent_type, workspace_name, observer, observed, facts_count
 agent.tool.summary.created (3) agent | run_id?, iteration?, parent_category, agent_type, workspace_name, session_name, message_id, message_count, message_seq_in_session, summary_type(short/long), input_tokens, output_tokens, previous_summary_tokens, message_tokens, prompt_scaffold_tokens
 deletion.completed (1) deletion | workspace_name, deletion_type(workspace/session/observation), resource_id, success, peers_deleted, sessions_deleted, messages_deleted, conclusions_deleted, error_message?
+erasure.completed (1) deletion | workspace_name, erasure_id, erasure_type, success, peers_deleted, sessions_deleted, messages_deleted, conclusions_deleted, error_class?
 reconciliation.sync_vectors.completed (1) reconciliation | documents_synced, documents_failed, documents_cleaned, message_embeddings_synced, message_embeddings_failed, total_duration_ms
 reconciliation.cleanup_stale_items.completed (1) reconciliation | documents_cleaned, queue_items_cleaned, total_duration_ms
 llm.call.completed (1) llm H | workspace_name?, call_purpose?, parent_category?, transport, provider_label?, model, effective_max_output_tokens, provider_input_tokens, provider_output_tokens, cache_read_tokens, cache_creation_tokens, finish_reason?, outcome(success/error/cancelled), is_final_attempt, error_class?, attempt, retry_attempts, was_fallback, duration_ms, has_tools, tool_call_count, was_stream, run_id?, iteration?
@@ -33,8 +34,8 @@ llm.call.traced (1) trace | trace_id?, span_id?, parent_span_id?, iteration?, st
 embedding.call.traced (1) trace | trace_id?, span_id?, parent_span_id?, iteration?, step_seq, attempt, session_id?, call_purpose?, parent_category?, provider, model, provider_input_tokens, provider_output_tokens, input_count, was_truncated
 trace.content (1) trace | content_hash, role, content, tool_call_id?, tool_calls[], honcho_authored
 """  # noqa: E501
-"""As listed, but for two fields that may be null: `peer_name` of a chat with a whole workspace, and
-`tool_choice` of a call without."""
+"""As listed, but for `erasure.completed`, which is our own, and for two fields that may be null:
+`peer_name` of a chat with a whole workspace, and `tool_choice` of a call without."""
 
 CALL_PURPOSES = {
     *(
