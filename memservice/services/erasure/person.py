@@ -10,13 +10,15 @@ from typing import Any
 from memservice.domain.configuration import allows_self_service
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import all_of, equals
-from memservice.domain.filters.ast import Compare, Condition
+from memservice.domain.filters.ast import Any_, Compare, Condition
 from memservice.domain.records import (
+    HELD,
     LIVE,
     PEER,
     SUPERSEDED,
     ApiKey,
     Card,
+    Collection,
     Conclusion,
     Document,
     JsonObject,
@@ -25,12 +27,19 @@ from memservice.domain.records import (
     Metamessage,
     NamedCollection,
     Peer,
+    PeerName,
+    ScopeSession,
+    Session,
+    Task,
     Workspace,
 )
 from memservice.domain.times import wire_seconds
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
+from memservice.services.dream_changes import PROPOSAL
+from memservice.services.supersession import REASON
+from memservice.services.tasks import kinds
 from memservice.spi.rows import BY_KEY
 from memservice.spi.storage import Transaction
 
@@ -40,8 +49,9 @@ VERSION = 1
 
 
 def export(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str) -> Iterator[bytes]:
-    """JSON lines: a header, then the peer, its memberships, messages, cards, conclusions, documents
-    and keys (without tokens), each with a `type`, and a last line with the number of each.
+    """JSON lines: a header, then the peer, its sessions, memberships, messages, cards, conclusions,
+    dreams that are held for review, documents and keys (without tokens), each with a `type`, and a
+    last line with the number of each.
 
     All rows are read in one transaction, which stays open until they are written; at most
     `BATCH_SIZE` are in memory. Raises NotFound, and Unauthorised for a peer's own key unless the
@@ -93,6 +103,8 @@ def _rows(tx: Transaction, workspace: Workspace, peer: Peer) -> Iterator[JsonObj
     yield {
         "type": "peer",
         "id": peer.slug,
+        "name": peer.v1_name,
+        "role": peer.v1_role,
         "metadata": peer.metadata,
         "configuration": peer.configuration,
         "created_at": wire_seconds(peer.created_at),
@@ -102,6 +114,7 @@ def _rows(tx: Transaction, workspace: Workspace, peer: Peer) -> Iterator[JsonObj
         equals(observed_key=peer.key),
     )
     by_peer = equals(observer_key=peer.key, state=(LIVE, SUPERSEDED))
+    yield from _each(tx, Session, equals(workspace_key=workspace.key, owner_key=peer.key))
     yield from _each(tx, Member, equals(peer_key=peer.key))
     yield from _each(tx, Message, equals(author_key=peer.key))
     yield from _each(tx, Card, equals(workspace_key=workspace.key, target=peer.slug))
@@ -112,12 +125,23 @@ def _rows(tx: Transaction, workspace: Workspace, peer: Peer) -> Iterator[JsonObj
     for row in _each(tx, Conclusion, by_peer):
         if row["observed_id"] != peer.slug:
             yield row
+    of_peer = (equals(observer_key=peer.key), equals(observed_key=peer.key))
+    under_review = equals(workspace_key=workspace.key, kind=kinds.DREAM, state=HELD)
+    yield from _each(tx, Task, all_of(under_review, Any_(of_peer)))
     yield from _each(tx, NamedCollection, equals(owner_key=peer.key))
     yield from _each(tx, Document, equals(owner_key=peer.key))
     yield from _each(tx, Metamessage, equals(owner_key=peer.key))
     yield from _each(
         tx, ApiKey, equals(workspace=workspace.slug, peer=peer.slug, peer_uid=peer.uid)
     )
+
+
+WITHOUT: Mapping[type[Any], str] = {
+    PeerName: "words of the names, for the search for names",
+    Collection: "numbers of conclusions",
+    ScopeSession: "of scopes, which are no persons",
+}
+"""Kinds of record that refer to a peer and are not in the file, with what they have."""
 
 
 def _each(tx: Transaction, record: type[Any], condition: Condition) -> Iterator[JsonObject]:
@@ -138,9 +162,13 @@ def _same(*fields: str) -> dict[str, str]:
 
 
 _FIELDS: Mapping[type[Any], tuple[str, Mapping[str, str]]] = {
+    Session: ("session", {"id": "slug", **_same("metadata", "configuration", "created_at")}),
     Member: (
         "membership",
-        {"session_id": "session", "joined_at": "joined_at", "left_at": "left_at"},
+        {
+            "session_id": "session",
+            **_same("observe_me", "observe_others", "joined_at", "left_at"),
+        },
     ),
     Message: (
         "message",
@@ -155,8 +183,10 @@ _FIELDS: Mapping[type[Any], tuple[str, Mapping[str, str]]] = {
             "observed_id": "observed",
             "session_id": "session",
             **_same("level", "state", "content", "metadata", "said_at", "created_at"),
+            "superseded_at": "superseded_at",
         },
     ),
+    Task: ("dream", {"id": "uid", **_same("created_at")}),
     NamedCollection: ("collection", {"id": "uid", **_same("name", "metadata", "created_at")}),
     Document: ("document", {"id": "uid", **_same("content", "metadata", "created_at")}),
     Metamessage: (
@@ -173,7 +203,14 @@ _FIELDS: Mapping[type[Any], tuple[str, Mapping[str, str]]] = {
 
 def _shown(row: Any) -> JsonObject:
     kind, fields = _FIELDS[type(row)]
-    return {"type": kind, **{name: _value(getattr(row, field)) for name, field in fields.items()}}
+    shown = {"type": kind, **{name: _value(getattr(row, field)) for name, field in fields.items()}}
+    if isinstance(row, Conclusion):
+        shown["reason"] = row.internal.get(REASON)
+    elif isinstance(row, Task):
+        proposal = row.payload[PROPOSAL]
+        shown["conclusions"] = [statement["content"] for statement in proposal["created"]]
+        shown["lines"] = proposal["card"] or []
+    return shown
 
 
 def _value(value: object) -> object:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from memservice.domain.errors import NotFound, Unauthorised
-from memservice.services import cards, workspaces
+from memservice.domain.filters import equals
+from memservice.domain.ids import new_uid
+from memservice.domain.records import HELD, NEVER, ApiKey, Conclusion, Peer, Task
+from memservice.services import cards, corrections, dream_changes, workspaces
 from memservice.services.auth.principal import Principal
-from memservice.services.erasure import person
+from memservice.services.erasure import person, searches
+from memservice.services.tasks import kinds
 from support.services.services import ME, WORKSPACE, Services
 
 ALICE = Principal(workspace_id=WORKSPACE, peer_id="alice")
@@ -51,6 +56,50 @@ def test_the_file_has_what_is_stored_of_a_peer_and_about_it(filled: Services) ->
         "Bob is kind",
     }
     assert "secret" not in str(rows)
+
+
+def test_every_table_that_refers_to_a_peer_is_in_the_file_or_has_a_reason_not_to_be() -> None:
+    """`api_keys` name their peer by its id; audit entries and receipts are about requests."""
+    referring = {
+        record
+        for record in searches.BY_TABLE
+        if any(searches.REFERENCES.get(item.name) is Peer for item in fields(record))
+    }
+    assert referring | {ApiKey} == person._FIELDS.keys() | person.WITHOUT.keys()
+    assert not person._FIELDS.keys() & person.WITHOUT.keys()
+
+
+def test_texts_that_wait_for_a_review_are_in_the_file(filled: Services) -> None:
+    with filled.rt.storage.read() as tx:
+        (row,) = tx.rows.page(Conclusion, equals(content="Alice lives in Oslo"))
+    statement = {"content": "Alice is Norwegian", "level": "deductive", "source_ids": [row.uid]}
+    proposal = {"created": [statement], "superseded": [], "card": ["Norwegian"], "reads": [row.uid]}
+    task = Task(
+        uid=new_uid(),
+        unit="dream:1",
+        kind=kinds.DREAM,
+        workspace_key=row.workspace_key,
+        observer_key=row.observer_key,
+        observed_key=row.observed_key,
+        payload={"type": "omni", dream_changes.PROPOSAL: proposal},
+        state=HELD,
+        not_before=NEVER,
+        created_at=filled.clock(),
+    )
+    filled.rt.storage.write(lambda tx: tx.rows.put([task]))
+    (dream,) = [line for line in exported(filled) if line["type"] == "dream"]
+    assert (dream["conclusions"], dream["lines"]) == (["Alice is Norwegian"], ["Norwegian"])
+    (dream,) = [line for line in exported(filled, peer="bob") if line["type"] == "dream"]
+    assert dream["id"] == task.uid
+
+
+def test_a_conclusion_that_was_taken_back_is_in_the_file_with_the_reason(filled: Services) -> None:
+    (line,) = [row for row in exported(filled) if row.get("content") == "Alice lives in Oslo"]
+    assert (line["state"], line["superseded_at"], line["reason"]) == ("live", None, None)
+    corrections.invalidate(filled.rt, ME, WORKSPACE, line["id"], "she moved")
+    (line,) = [row for row in exported(filled) if row.get("content") == "Alice lives in Oslo"]
+    assert (line["state"], line["reason"]) == ("superseded", "she moved")
+    assert line["superseded_at"] is not None
 
 
 def test_every_row_is_in_the_file_once(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -304,6 +304,7 @@ NAMES_A_GENERATION: dict[str, tuple[set[str], str]] = {
     "services/auth/bounds.py": ({RULES_OF_V1}, "bounds leave out named collections"),
     "pipeline/summarize.py": ({RULES_OF_V1}, "metamessages show summaries"),
     "services/erasure/peers.py": ({"v1_name", "v1_role"}, "an erased peer loses them"),
+    "services/erasure/person.py": ({"v1_name", "v1_role"}, "they belong to the person"),
     "services/erasure/notes.py": ({RULES_OF_V1}, "metamessages quote erased texts"),
     "services/workspaces.py": ({"v1_name"}, "a new workspace has a name, too"),
     "services/peers.py": ({"v1_name"}, "a new peer has a name, too, and is shown with it"),
