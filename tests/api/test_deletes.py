@@ -79,6 +79,16 @@ def test_each_erasure_has_a_receipt(api: Api) -> None:
     assert api.ok(api.get("/erasures"))["items"] == [], "those of a workspace go with it"
 
 
+def test_the_receipt_of_a_message_and_of_a_peer_is_named(api: Api) -> None:
+    message, _ = api.say("s", ("alice", "I live in Oslo."), ("alice", "I like tea."))
+    for path in (f"/sessions/s/messages/{message['id']}", "/peers/alice"):
+        answer = api.delete(path)
+        receipt = api.ok(answer, 202)
+        assert api.ok(api.client.get(answer.headers["Location"])) == receipt
+        work(api)
+        assert api.ok(api.client.get(answer.headers["Location"]))["state"] == "done"
+
+
 def test_a_failed_erasure_says_so_and_goes_on_when_it_is_retried(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."))
     work(api)

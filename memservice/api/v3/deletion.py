@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
 from memservice.api.service_schemas import Accepted as AcceptedShape
-from memservice.api.v3 import sessions, workspaces
+from memservice.api.v3 import erasures, sessions, workspaces
 from memservice.services import deletion
 
 of_sessions = sessions.routes
@@ -41,8 +40,8 @@ def delete_session(call: Call, workspace_id: str, session_id: str) -> AcceptedRe
     header `Location` names the receipt of the erasure.
     """
     erasure = deletion.delete_session(call.rt, call.principal, workspace_id, session_id)
-    receipt = f"/v3/workspaces/{quote(workspace_id)}/erasures/{erasure.uid}"
-    return Accepted("Session deleted successfully"), 202, {"Location": receipt}
+    location = erasures.location(workspace_id, erasure.uid)
+    return Accepted("Session deleted successfully"), 202, location
 
 
 @of_workspaces.operation(

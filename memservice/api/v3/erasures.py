@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from urllib.parse import quote
+
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
@@ -19,6 +22,11 @@ _OWN = RouteAccess(workspace="workspace_id")
 _ADMIN = RouteAccess(admin=True)
 
 
+def location(workspace_id: str, erasure_id: str) -> Mapping[str, str]:
+    """The header that names the receipt of an erasure that was accepted."""
+    return {"Location": f"/v3/workspaces/{quote(workspace_id)}/erasures/{erasure_id}"}
+
+
 @routes.operation("GET", _ERASURES, access=_OWN, query=PageQuery, answer=page_of(Erasure))
 def list_erasures(call: Call, workspace_id: str) -> Page[Receipt]:
     """List the erasures of a workspace, newest first
@@ -32,8 +40,8 @@ def list_erasures(call: Call, workspace_id: str) -> Page[Receipt]:
 def get_erasure(call: Call, workspace_id: str, erasure_id: str) -> Receipt:
     """Get the receipt of an erasure
 
-    `done` means that everything is erased. After the erasure of messages, a peer or conclusions, a
-    check of the rows, texts and vectors found nothing left.
+    `done` means that everything is erased, and that a search of the rows, texts and vectors found
+    nothing left.
     """
     return receipts.get(call.rt, call.principal, workspace_id, erasure_id)
 

@@ -9,6 +9,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
+from memservice.api.v3 import erasures
 from memservice.api.v3.schemas import messages as schemas
 from memservice.api.v3.schemas.erasures import Erasure
 from memservice.api.v3.schemas.queries import MessageGet, PageQuery
@@ -103,12 +104,15 @@ def update_message(call: Call, workspace_id: str, session_id: str, message_id: s
 
 
 @routes.operation("DELETE", _MESSAGE, access=_OWN, answer=Erasure, status=(202,))
-def delete_message(call: Call, workspace_id: str, session_id: str, message_id: str) -> Receipt:
+def delete_message(
+    call: Call, workspace_id: str, session_id: str, message_id: str
+) -> tuple[Receipt, int, Mapping[str, str]]:
     """Delete a message
 
     It is removed immediately, with the conclusions drawn from it alone; conclusions with other
     sources lose this one, and summaries that cover it are written again. A copy of the message in
-    a cloned session is a separate message. The response is the receipt: it is `done` when a check
-    has found nothing left.
+    a cloned session is a separate message. The response is the receipt, and the header `Location`
+    names it: it is `done` when a check has found nothing left.
     """
-    return erasure.delete(call.rt, call.principal, workspace_id, session_id, message_id)
+    receipt = erasure.delete(call.rt, call.principal, workspace_id, session_id, message_id)
+    return receipt, 202, erasures.location(workspace_id, receipt.uid)

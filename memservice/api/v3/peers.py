@@ -12,6 +12,7 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
+from memservice.api.v3 import erasures
 from memservice.api.v3.explaining import HEADERS, respond_search
 from memservice.api.v3.schemas import peers as schemas
 from memservice.api.v3.schemas.erasures import PeerErasure
@@ -283,7 +284,7 @@ class DryRun:
 )
 def delete_peer(
     call: Call, workspace_id: str, peer_id: str
-) -> tuple[Receipt, int] | tuple[DryRun, int]:
+) -> tuple[Receipt | DryRun, int, Mapping[str, str]]:
     """Erase a peer
 
     Everything that it said, everything that is held about it or by it, its card, memberships and
@@ -293,10 +294,12 @@ def delete_peer(
     notes. Messages that are sent after the request, and metadata, stay as they are. Copies of its
     messages in cloned sessions are its messages too. With `dry_run=true` the response (200) counts
     what would be erased, and with `mentions=redact` how many messages and conclusions would change.
+    Otherwise the response is the receipt, and the header `Location` names it.
     The peer's own key may do this if the workspace's configuration has `self_service.enabled`.
     """
     mentions = call.query["mentions"]
     if call.query["dry_run"]:
         counts = erasure.counts(call.rt, call.principal, workspace_id, peer_id, mentions)
-        return DryRun(workspace_id, peer_id, counts, options={"mentions": mentions}), 200
-    return erasure.erase(call.rt, call.principal, workspace_id, peer_id, mentions), 202
+        return DryRun(workspace_id, peer_id, counts, options={"mentions": mentions}), 200, {}
+    receipt = erasure.erase(call.rt, call.principal, workspace_id, peer_id, mentions)
+    return receipt, 202, erasures.location(workspace_id, receipt.uid)
