@@ -15,7 +15,7 @@ from support.erasure.checking import INDEXES, Check
 from support.erasure.plans import Plan, Step
 from support.receiver import Receiver
 
-STEPS = 30
+STEPS = 36
 NUMBERS = st.integers(0, 999)
 HISTORIES = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=5, max_size=STEPS)
 

@@ -14,8 +14,9 @@ from memservice.compose import open_runtime
 from memservice.domain.records import PENDING
 from memservice.pipeline.deletion import erase
 from memservice.pipeline.deletion import peers as peer_erasure
+from memservice.pipeline.dream import rules
 from memservice.plugins import load_plugins
-from memservice.services.erasure import mentions, positions
+from memservice.services.erasure import mentions, positions, retention
 from memservice.services.tasks import kinds
 from memservice.settings import load_settings
 from memservice.spi.capabilities import Capability
@@ -34,7 +35,7 @@ INDEXES = ("fake", "qdrant", "redis")
 """Vector indexes outside the storage."""
 KILLS = 8
 RETRIES = 3
-SMALL_BATCHES = {
+LIMITS = {
     (erase, "BATCH_SIZE"): 7,
     (peer_erasure, "BATCH_SIZE"): 3,
     (peer_erasure, "MAX_SESSIONS"): 2,
@@ -42,8 +43,11 @@ SMALL_BATCHES = {
     (mentions, "BATCH_SIZE"): 2,
     (mentions, "PAGE_SIZE"): 3,
     (mentions, "MAX_READ"): 6,
+    (retention, "BATCH_SIZE"): 3,
+    (rules, "ALLOWED_WITHOUT_SUCCESSOR"): -1,
 }
-"""So that an erasure takes many steps, between which it can be interrupted."""
+"""So that an erasure takes many steps, between which it can be interrupted; and each dream of a
+model is held for review."""
 SETTINGS = {
     "REASONER": "scripted",
     "DREAM_MIN_HOURS_BETWEEN_DREAMS": "0",
@@ -86,7 +90,7 @@ class Check:
     def run(self, plan: Plan, seed: int) -> None:
         with ExitStack() as stack:
             patch = stack.enter_context(pytest.MonkeyPatch.context())
-            for (module, name), size in SMALL_BATCHES.items():
+            for (module, name), size in LIMITS.items():
                 patch.setattr(module, name, size)
             logs = stack.enter_context(stored_bytes.captured_logs())
             uri = stack.enter_context(store_of(self.storage, self.folder))
@@ -159,4 +163,5 @@ def check_erased(plan: Plan, pipeline: Pipeline, contents: stored_bytes.Contents
             "the search finds what is there"
         )
     assert states.index_differences(pipeline) == []
-    assert states.unfounded_card_lines(pipeline) == []
+    assert states.unfounded(pipeline) == []
+    assert states.open_erasures(pipeline) == []

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, Unavailable
-from memservice.domain.filters import equals
+from memservice.domain.filters import all_of, equals
 from memservice.services import (
+    cards,
     cloning,
     corrections,
     deletion,
+    dream_changes,
     dreams,
     messages,
     scopes,
     sessions,
+    supersession,
     webhooks,
     workspaces,
 )
@@ -22,22 +29,36 @@ from memservice.services import peers as peer_service
 from memservice.services.chat import chat
 from memservice.services.chat.chat import ChatOptions
 from memservice.services.dreams import DreamRequest
-from memservice.services.erasure import mentions, peers
+from memservice.services.erasure import mentions, peers, retention
 from memservice.services.erasure import messages as message_erasure
 from memservice.services.messages import Draft
+from memservice.services.paging import Paging
 from memservice.services.sessions import SessionFields
 from memservice.services.transfer import export
+from memservice.services.transfer.importing import load_file
+from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement
 from support.erasure.kills import Kills
-from support.erasure.plans import SCOPE, TOPICS, Conversation, Person, Plan, Turn
+from support.erasure.plans import SCOPE, TOPICS, Conversation, Line, Person, Plan, Turn
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+
+PROPOSED = "proposed in "
+"""The beginning of what a dream concludes that is held for review."""
+SWITCHES: Sequence[dict[str, Any]] = (
+    {"reasoning": {"enabled": False}},
+    {"reasoning": {"enabled": True}},
+    {"summary": {"enabled": False}},
+)
+"""Configurations of sessions and workspaces."""
 
 
 class Dreamer(ScriptedReasoner):
     """Concludes from all that somebody likes of a topic, and quotes it in the card."""
 
     number = 0
+    proposes = False
+    """Whether its dreams are held for review: like those of a model that changes too much."""
 
     def consolidate(self, request: ConsolidateRequest) -> Consolidated:
         explicit = [row for row in request.known if row.level == r.EXPLICIT]
@@ -47,7 +68,7 @@ class Dreamer(ScriptedReasoner):
             return Consolidated(card=card)
         created = [
             Statement(
-                f"dream {self.number}: a friend of {topic}",
+                f"{PROPOSED if self.proposes else ''}dream {self.number}: a friend of {topic}",
                 (),
                 r.DEDUCTIVE,
                 tuple(row.uid for row in sources),
@@ -77,8 +98,13 @@ class History:
         self.reasoner = pipeline.reasoner
         self.kills = kills
         self.webhook = webhook
+        self.is_registered = False
         self.slugs: dict[Conversation, str] = {}
+        self.dream_uids: dict[int, str] = {}
+        """By number."""
         self.exports: list[bytes] = []
+        self.exports_of_erased: list[bytes] = []
+        """Of workspaces that are erased."""
 
     def perform(self) -> None:
         for action in self.plan.actions:
@@ -119,10 +145,10 @@ class History:
 
     def _register(self) -> None:
         """Register the endpoint of webhooks before the first message."""
-        if self.webhook is not None:
+        if self.webhook is not None and not self.is_registered:
             workspaces.get_or_create(self.pipeline.rt, PRINCIPAL, WORKSPACE, None, None)
             webhooks.register(self.pipeline.rt, PRINCIPAL, WORKSPACE, self.webhook)
-            self.webhook = None
+            self.is_registered = True
 
     def clone(self, conversation: Conversation, copy: Conversation) -> None:
         rt = self.pipeline.rt
@@ -155,8 +181,10 @@ class History:
         self.work()
         self.reasoner.number = number
         if self.whole or not person.erased:
+            before = self._dreams()
             request = DreamRequest(person.slug, dreams.OMNI)
             dreams.schedule(self.pipeline.rt, PRINCIPAL, WORKSPACE, request)
+            (self.dream_uids[number],) = self._dreams().keys() - before.keys()
         self.work()
 
     def _conclusion(self, turn: Turn) -> r.Conclusion | None:
@@ -172,6 +200,17 @@ class History:
             if row is not None:
                 text = f"I really like {marker} {turn.topic}."
                 corrections.correct(self.pipeline.rt, PRINCIPAL, WORKSPACE, row.uid, text)
+
+    def restore(self, turn: Turn) -> None:
+        """Make the oldest version of the conclusion from a message live again."""
+        self.work()
+        if self.whole or turn.survives:
+            pair = equals(observer=turn.author.slug, observed=turn.author.slug)
+            with self.pipeline.rt.storage.read() as tx:
+                rows = tx.rows.page(r.Conclusion, all_of(pair, equals(state=r.SUPERSEDED)))
+            uids = [row.uid for row in rows if turn.marker in row.content]
+            if uids:
+                supersession.restore(self.pipeline.rt, PRINCIPAL, WORKSPACE, uids[0])
 
     def invalidate(self, turn: Turn) -> None:
         self.work()
@@ -197,6 +236,102 @@ class History:
 
     def export(self) -> None:
         try:
-            self.exports.append(b"".join(export.lines(self.pipeline.rt, WORKSPACE)))
+            self.exports.append(self._exported())
         except Conflict:  # an erasure is not finished
+            self.work()
+            self.exports.append(self._exported())
+
+    def _exported(self) -> bytes:
+        return b"".join(export.lines(self.pipeline.rt, WORKSPACE))
+
+    def import_exports(self) -> None:
+        """Import each older state of the workspace: all that remains exists already."""
+        self.work()
+        for data in self.exports:
+            load_file(self.pipeline.rt, data.splitlines(keepends=True))
+        for data in self.exports_of_erased:
+            with pytest.raises(Conflict, match="was erased here"):
+                load_file(self.pipeline.rt, data.splitlines(keepends=True))
+
+    def hold_dream(self, person: Person, number: int) -> None:
+        """A dream whose changes wait for a review."""
+        self.reasoner.proposes = True
+        self.reasoner.capabilities = frozenset({Capability.COSTLY})
+        try:
+            self.dream(person, number)
+        finally:
+            self.reasoner.proposes = False
+            self.reasoner.capabilities = frozenset()
+
+    def _dreams(self) -> dict[str, str]:
+        """State by uid of all dreams, newest first, without those of cards alone."""
+        rt = self.pipeline.rt
+        page = dream_changes.page(rt, PRINCIPAL, WORKSPACE, Paging(1, 500))
+        return {dream.uid: dream.state for dream in page.items if dream.kind == dreams.OMNI}
+
+    def apply_dreams(self) -> None:
+        """Approve all dreams that wait for a review."""
+        self.work()
+        for uid, state in self._dreams().items():
+            if state == r.HELD:
+                dream_changes.apply(self.pipeline.rt, PRINCIPAL, WORKSPACE, uid)
+        self.work()
+
+    def undo_dream(self, person: Person, number: int) -> None:
+        self.work()
+        if self.whole or not person.erased:
+            with suppress(Conflict):  # it changed nothing
+                uid = self.dream_uids[number]
+                dream_changes.undo(self.pipeline.rt, PRINCIPAL, WORKSPACE, uid)
+
+    def put_card(self, line: Line) -> None:
+        if self.whole or line.survives:
+            content = line.content(finally_=not self.whole)
+            observer, target = line.observer.slug, line.target.slug
+            cards.put(self.pipeline.rt, PRINCIPAL, WORKSPACE, observer, target, [content])
+
+    def configure(self, conversation: Conversation | None, number: int) -> None:
+        self.work()  # what was said before is derived as it was configured then
+        configuration = SWITCHES[number % len(SWITCHES)]
+        self._set(conversation, configuration)
+
+    def _set(self, conversation: Conversation | None, configuration: dict[str, Any]) -> None:
+        """Of a session or, None, of the workspace."""
+        rt = self.pipeline.rt
+        if conversation is None:
+            workspaces.update(rt, PRINCIPAL, WORKSPACE, None, configuration)
+        else:
+            slug = self.slugs[conversation]
+            sessions.update(rt, PRINCIPAL, WORKSPACE, slug, None, configuration)
+
+    def expire(
+        self,
+        expiring: Sequence[Conversation],
+        others: Sequence[Conversation],
+        by_workspace: bool,
+    ) -> None:
+        """What these sessions have becomes too old."""
+        rt = self.pipeline.rt
+        self.pipeline.clock.advance(days=3)
+        if not self.whole:
             return
+        short, long = ({"retention": {"messages_days": days}} for days in (2, 30_000))
+        for conversation in others:
+            self._set(conversation, long)
+        for conversation in expiring:
+            self._set(conversation, {"retention": {}} if by_workspace else short)
+        self._set(None, short if by_workspace else {"retention": {}})
+        with rt.storage.read() as tx:
+            keys = [session.key for session in tx.rows.page(r.Session)]
+        for key in keys:
+            while retention.erase_messages(rt, key, self.pipeline.clock()):
+                pass
+        self._set(None, {"retention": {}})
+        for conversation in (*others, *expiring):
+            self._set(conversation, {"retention": {}})
+
+    def erase_workspace(self) -> None:
+        deletion.delete_workspace(self.pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
+        self.exports_of_erased += self.exports
+        self.exports.clear()
+        self.is_registered = False

@@ -31,6 +31,15 @@ ACTIONS = (
     "join_scope",
     "ask",
     "export",
+    "import",
+    "restore",
+    *("hold_dream",) * 2,
+    "apply_dreams",
+    "undo_dream",
+    *("put_card",) * 2,
+    "configure",
+    "expire",
+    "erase_workspace",
 )
 _FIRST: Sequence[Step] = ((0, 0, 0), (0, 1, 4))
 """Somebody says something in two sessions."""
@@ -44,6 +53,8 @@ class Person:
     name: str
     """A marker, which others mention."""
     erased: bool = False
+    dreams: list[int] = field(default_factory=list)
+    """Numbers of the dreams about it that can be undone."""
 
 
 @dataclass(eq=False)
@@ -74,15 +85,45 @@ class Turn:
 
 
 @dataclass(eq=False)
+class Line:
+    """A line of a caller, in the card that one peer has of another."""
+
+    observer: Person
+    target: Person
+    marker: str
+    named: Person | None
+    has_name: bool = True
+    """Until another one replaces it. The name of a peer that was erased before that stays, by the
+    caller's choice: a replacement is no erasure, and leaves bytes in files."""
+    is_redacted: bool = False
+
+    @property
+    def survives(self) -> bool:
+        return not (self.observer.erased or self.target.erased)
+
+    def content(self, *, finally_: bool) -> str:
+        """As it was given, or as it is at the end."""
+        if self.named is None:
+            return f"ATTRIBUTE: given {self.marker}"
+        name = ERASED if finally_ and self.is_redacted else self.named.name
+        return f"ATTRIBUTE: given {self.marker}, a friend of {name}"
+
+
+@dataclass(eq=False)
 class Conversation:
     """A session until it is deleted; another one may have its name later."""
 
     slug: str
     """Of a clone: chosen by the service."""
-    is_clone: bool = False
+    original: Conversation | None = None
+    """Of a clone."""
     turns: list[Turn] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
     exists: bool = True
+
+    @property
+    def is_clone(self) -> bool:
+        return self.original is not None
 
 
 @dataclass(frozen=True)
@@ -100,6 +141,7 @@ class Plan:
         self.turns: list[Turn] = []
         self.people: list[Person] = []
         self.conversations: list[Conversation] = []
+        self.lines: list[Line] = []
         for number, first, second in [*_FIRST, *steps]:
             name = ACTIONS[number % len(ACTIONS)]
             getattr(self, f"_{name}")(first, second)
@@ -122,10 +164,14 @@ class Plan:
                 markers.append(turn.marker)
             if turn.origin not in turn.conversations:
                 markers += turn.replacements
-        named = {turn.named for turn in self.turns if turn.survives and not turn.is_redacted}
+        markers += [line.marker for line in self.lines if not line.survives]
+        lines = (line for line in self.lines if line.has_name)
+        naming: list[Turn | Line] = [*self.turns, *lines]
+        named = {one.named for one in naming if one.survives and not one.is_redacted}
         return markers + [one.name for one in self.people if one.erased and one not in named]
 
     def kept_markers(self) -> list[str]:
+        """Markers of messages that are searched for at the end."""
         return [turn.marker for turn in self.turns if turn.survives]
 
     def existing(self) -> list[Conversation]:
@@ -184,8 +230,9 @@ class Plan:
 
     def _clone(self, first: int, second: int) -> None:
         conversation = self._original(first)
-        if conversation is not None and sum(one.is_clone for one in self.conversations) < 2:
-            copy = Conversation("", True, list(conversation.turns), list(conversation.people))
+        if conversation is not None and sum(one.is_clone for one in self.existing()) < 2:
+            turns, people = list(conversation.turns), list(conversation.people)
+            copy = Conversation("", conversation, turns, people)
             self.conversations.append(copy)
             for turn in copy.turns:
                 turn.conversations.add(copy)
@@ -219,6 +266,8 @@ class Plan:
                     self._forget(turn)
                 elif turn.named is person and redacts:
                     turn.is_redacted = True
+            for line in self.lines:
+                line.is_redacted |= line.named is person and redacts
 
     def _redact_peer(self, first: int, second: int) -> None:
         self._erase_peer(first, second, redacts=True)
@@ -234,7 +283,70 @@ class Plan:
     def _dream(self, first: int, second: int) -> None:
         living = self._living()
         if living:
-            self._add("dream", living[first % len(living)], len(self.actions))
+            person = living[first % len(living)]
+            person.dreams.append(len(self.actions))
+            self._add("dream", person, len(self.actions))
+
+    def _hold_dream(self, first: int, second: int) -> None:
+        living = self._living()
+        if living:
+            self._add("hold_dream", living[first % len(living)], len(self.actions))
+
+    def _apply_dreams(self, first: int, second: int) -> None:
+        self._add("apply_dreams")
+
+    def _undo_dream(self, first: int, second: int) -> None:
+        living = self._living()
+        if living:
+            person = living[first % len(living)]
+            if person.dreams:
+                self._add("undo_dream", person, person.dreams[second % len(person.dreams)])
+
+    def _put_card(self, first: int, second: int) -> None:
+        living = self._living()
+        if living:
+            observer, target = living[first % len(living)], living[second % len(living)]
+            others = [one for one in living if one not in (observer, target)]
+            named = others[0] if others and second % 2 else None
+            for line in self.lines:
+                if (line.observer, line.target) == (observer, target):
+                    line.has_name = line.named is not None and line.named.erased
+            line = Line(observer, target, self._marker(), named)
+            self.lines.append(line)
+            self._add("put_card", line)
+
+    def _configure(self, first: int, second: int) -> None:
+        """Change what is derived: of one session, or of all that do not say so themselves."""
+        conversation = self._original(first)
+        if conversation is not None:
+            of_workspace = second % 5 == 0
+            self._add("configure", None if of_workspace else conversation, second)
+
+    def _expire(self, first: int, second: int) -> None:
+        """Erase what is old: of one session and its clones, by their own retention, or by that of
+        the workspace, while the other sessions keep theirs."""
+        conversation = self._original(first)
+        if conversation is None:
+            return
+        existing = self.existing()
+        expiring = [one for one in existing if conversation in (one, one.original)]
+        others = [one for one in existing if one not in expiring]
+        self._add("expire", expiring, others, second % 2 == 0)
+        for turn in list(conversation.turns):
+            self._forget(turn)
+
+    def _erase_workspace(self, first: int, second: int) -> None:
+        """Rarely, and never as the last action, so that the workspace exists in the end."""
+        if second % 3:
+            return
+        self._add("erase_workspace")
+        for person in self.people:
+            person.erased = True
+        for turn in self.turns:
+            self._forget(turn)
+        for conversation in self.conversations:
+            conversation.exists = False
+        self._say(first, second)
 
     def _correct(self, first: int, second: int) -> None:
         turn = self._turn(first)
@@ -242,6 +354,11 @@ class Plan:
             marker = self._marker()
             turn.replacements.append(marker)
             self._add("correct", turn, marker)
+
+    def _restore(self, first: int, second: int) -> None:
+        turn = self._turn(first)
+        if turn is not None:
+            self._add("restore", turn)
 
     def _invalidate(self, first: int, second: int) -> None:
         turn = self._turn(first)
@@ -263,3 +380,6 @@ class Plan:
 
     def _export(self, first: int, second: int) -> None:
         self._add("export")
+
+    def _import(self, first: int, second: int) -> None:
+        self._add("import_exports")

@@ -8,10 +8,11 @@ from typing import Any
 from memservice.domain import records as r
 from memservice.domain.filters import equals
 from memservice.domain.text.analysis import analyse
+from memservice.services.erasure import receipts
 from memservice.services.transfer.record_formats import SPACED
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.storage import Transaction
-from support.erasure.histories import History
+from support.erasure.histories import PROPOSED, History
 from support.pipeline.pipeline import Pipeline
 
 
@@ -23,6 +24,8 @@ def state_of(history: History) -> dict[str, Any]:
             for number, conversation in enumerate(history.plan.conversations)
             if conversation.exists and conversation in history.slugs
         }
+        cards = tx.rows.page(r.Card)
+        peers = tx.peers.by_keys(sorted({row.observer_key for row in cards}))
         return {
             "sessions": {
                 numbers[row.slug]: (row.message_count, row.token_total, _messages(tx, row))
@@ -33,6 +36,9 @@ def state_of(history: History) -> dict[str, Any]:
                 (row.observer, row.observed, row.explicit_count)
                 for row in tx.rows.page(r.Collection)
                 if row.explicit_count
+            ),
+            "lines of callers": sorted(
+                (peers[row.observer_key].slug, row.target, row.given) for row in cards if row.given
             ),
         }
 
@@ -48,7 +54,8 @@ def _messages(tx: Transaction, session: r.Session) -> list[Any]:
 def _conclusions(tx: Transaction, numbers: Mapping[str, int]) -> list[Any]:
     rows = tx.rows.page(r.Conclusion)
     contents = {row.uid: row.content for row in rows}
-    # Not the deductions of scopes: what they read depends on when their sessions were copied.
+    # Not the deductions of scopes: what they read depends on when their sessions were copied. Nor
+    # those that were held for review: an erasure discards the whole proposal (`unfounded`).
     keys = sorted({key for row in rows for key in row.message_keys})
     texts = {key: message.content for key, message in tx.messages.by_keys(keys).items()}
     return sorted(
@@ -66,15 +73,35 @@ def _conclusions(tx: Transaction, numbers: Mapping[str, int]) -> list[Any]:
         )
         for row in rows
         if not (row.level == r.DEDUCTIVE and row.observer.startswith("scope."))
+        and not row.content.startswith(PROPOSED)
     )
 
 
-def unfounded_card_lines(pipeline: Pipeline) -> list[str]:
-    """Lines of cards that quote no stored conclusion."""
+def unfounded(pipeline: Pipeline) -> list[str]:
+    """The service's own lines of cards that quote no stored conclusion, and deductions without a
+    source or with premises that are not those sources."""
     with pipeline.rt.storage.read() as tx:
-        contents = {row.content for row in tx.rows.page(r.Conclusion)}
-        lines = [line for card in tx.rows.page(r.Card) for line in card.lines]
-    return [line for line in lines if line.partition(": ")[2] not in contents]
+        rows = {row.uid: row for row in tx.rows.page(r.Conclusion)}
+        cards = tx.rows.page(r.Card)
+    contents = {row.content for row in rows.values()}
+    lines = [line for card in cards for line in card.lines if line not in card.given]
+    return [line for line in lines if line.partition(": ")[2] not in contents] + [
+        row.content
+        for row in rows.values()
+        if row.level == r.DEDUCTIVE
+        and (
+            not row.source_ids
+            or sorted(row.internal.get("premises", ()))
+            != sorted(rows[uid].content if uid in rows else "" for uid in row.source_ids)
+        )
+    ]
+
+
+def open_erasures(pipeline: Pipeline) -> list[str]:
+    """Receipts that are not `done`."""
+    with pipeline.rt.storage.read() as tx:
+        shown = [receipts.receipt(tx, erasure) for erasure in tx.erasures.page()]
+    return [f"{one.kind} {one.state}: {one.reason}" for one in shown if one.state != r.FINISHED]
 
 
 def index_differences(pipeline: Pipeline) -> list[str]:
