@@ -190,12 +190,12 @@ class Runtime:
             if space_embedder not in self._embedders:
                 self._embedders[space_embedder] = embedder = self._other_embedder(space_embedder)
                 effect = (
-                    "which cannot be opened here: they are answered from text"
+                    "which cannot be opened here: their searches use text only"
                     if embedder is None
-                    else "which they stay with"
+                    else "which remains in use for them"
                 )
                 log.warning(
-                    "some vectors are by the embedder %s, %s; configured is %s",
+                    "some vectors come from the embedder %s, %s; the configured embedder is %s",
                     space_embedder,
                     effect,
                     self.embedder.id,

@@ -66,7 +66,7 @@ class Server:
             with self.client():
                 pass
         except IndexUnavailable as error:
-            log.warning("%s: search answers from text until it is back", error)
+            log.warning("%s: search uses text only until the index is available again", error)
 
     def _check(self) -> None:
         with self._lock:

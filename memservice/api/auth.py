@@ -133,8 +133,9 @@ class Guard:
                 self._has_warned = True
                 log.warning(
                     "refused a key that another secret signed: AUTH_JWT_SECRET was changed, or the "
-                    "key was made elsewhere. See docs/operations.md#changing-the-secret; further "
-                    "ones are answered with 401 without this warning"
+                    "key was created by another server. See "
+                    "docs/operations.md#changing-the-secret; further ones are answered with 401 "
+                    "without this warning"
                 )
             raise
 

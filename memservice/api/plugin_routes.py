@@ -123,7 +123,7 @@ def _check(app: Flask, ours: frozenset[str]) -> None:
         if access is None and app.extensions[EXTENSION].guard is not None:
             log.warning(
                 (
-                    "the route %s of a plugin declares no access: only an admin key opens it "
+                    "the route %s of a plugin declares no access: only an admin key can use it "
                     "(memservice.spi.web)"
                 ),
                 rule.rule,

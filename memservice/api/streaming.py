@@ -101,13 +101,13 @@ def _texts(pieces: Iterator[str]) -> Iterator[bytes]:
 def _broken(error: Exception) -> StreamBroken:
     if isinstance(error, ModelFailure):
         log.error("a streamed answer failed: %s", error)  # its text contains no message text
-        return StreamBroken("the answer could not be finished; the log says why")
+        return StreamBroken("the answer could not be completed; the log has the reason")
     log.error(
         "a streamed answer failed: %s\n%s",
         " from ".join(error_types(error)),
         redacted_traceback(error),
     )
-    return StreamBroken("the answer could not be finished; the log says why")
+    return StreamBroken("the answer could not be completed; the log has the reason")
 
 
 def _event(data: Mapping[str, Any]) -> bytes:

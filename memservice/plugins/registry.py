@@ -143,7 +143,7 @@ class Plugins:
             chosen = f"{context.storage.name!r} is open" if context.storage else "none is open"
             raise ConfigurationError(
                 f"{kind.words} {provider.name!r} needs the storage {needed!r}, but "
-                f"{chosen}: change {kind.setting}, or unset it to use what the storage has"
+                f"{chosen}: change {kind.setting}, or unset it to use the storage's own"
             )
         loaded = schemas.load_of_provider(
             provider, settings, section or kind.section, self._table(provider.name)

@@ -205,7 +205,7 @@ class _Writer:
             except ClientDisconnected:
                 raise
             except ModelFailure as error:
-                log.warning("an answer stays cut at its maximum length: %s", error)
+                log.warning("an answer was cut off at its maximum length: %s", error)
         return bool(text.strip())
 
     def _from_first_word(

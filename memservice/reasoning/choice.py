@@ -61,7 +61,7 @@ def choose(settings: Settings, plugins: Plugins) -> Mapping[str, str]:
         raise ConfigurationError(
             f"REASONER = llm needs a model for {', '.join(missing)}: set "
             f"{location}_API_KEY or {location}_BASE_URL, "
-            "or choose REASONER = auto, which does without one where none is configured"
+            "or set REASONER = auto, which works without a model where none is configured"
         )
     return {task: LLM if has_model else WITHOUT_MODEL for task, has_model in configured.items()}
 

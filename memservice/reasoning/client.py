@@ -141,7 +141,9 @@ class ModelClient:
                             begun = True
                             yield text
                 if done is None:
-                    raise ModelFailure("the model's stream ended without an end", retryable=True)
+                    raise ModelFailure(
+                        "the model's stream ended before the answer was complete", retryable=True
+                    )
             except (GeneratorExit, ClientDisconnected):
                 note.cancelled()
                 raise

@@ -89,9 +89,7 @@ def ask_once_more(
             Turn("assistant", quoted),
             Turn("user", prompt.AGAIN.format(problem=wrong)),
         ]
-    raise MalformedAnswer(
-        f"the model's answer cannot be used, nor could the one before it: {wrong}"
-    )
+    raise MalformedAnswer(f"two answers of the model in a row cannot be used: {wrong}")
 
 
 def parsed(done: Completion, schema: dict[str, Any], shape: Shape) -> Answer:
@@ -102,7 +100,7 @@ def parsed(done: Completion, schema: dict[str, Any], shape: Shape) -> Answer:
         document = read(done.content, schema, shape)
     except Unreadable:
         if is_refusal(done.content):
-            raise Refusal("the model declines to answer, in words") from None
+            raise Refusal("the model refused to answer") from None
         if was_cut:
             raise Unreadable(prompt.TOO_LONG) from None
         raise

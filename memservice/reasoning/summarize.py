@@ -61,16 +61,16 @@ def _written(client: ModelClient, request: SummarizeRequest) -> str:
                 done, client.complete(turns(request, BRIEFER), max_output_tokens=request.max_tokens)
             )
     except Refusal:
-        log.warning("the model declines to summarise a session: its summary stays as it is")
+        log.warning("the model refused to summarise a session: its summary does not change")
         return ""
     content = done.content.strip()
     if is_refusal(content):
-        log.warning("the model declines to summarise a session: its summary stays as it is")
+        log.warning("the model refused to summarise a session: its summary does not change")
         return ""
     if done.finish_reason in CUT_OFF:
         content = _whole_sentences(content)
     if content and _lost_the_previous(request, tokens.count(content)):
-        log.warning("a model's summary lost content of the previous one, which remains")
+        log.warning("a model's summary lost content of the previous one: the previous one is kept")
         return ""
     return _within(content, request.max_tokens)
 

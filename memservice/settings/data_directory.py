@@ -41,5 +41,5 @@ def create(folder: Path | None) -> None:
     except OSError as error:
         raise Unavailable(
             f"the data directory {folder} cannot be created ({error.strerror}): set "
-            "DB_CONNECTION_URI to where the store is to be"
+            "DB_CONNECTION_URI to the location of the store"
         ) from error

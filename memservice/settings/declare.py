@@ -183,7 +183,7 @@ def tree(root: Any) -> Tree:
     for leaf in leaves:
         for name in (leaf.name, *leaf.aliases):
             if by_variable.setdefault(name, leaf) is not leaf:
-                raise TypeError(f"two settings are called {name}")
+                raise TypeError(f"two settings have the name {name}")
         for last in (leaf.path[-1], *leaf.meta.also):
             by_path[(*leaf.path[:-1], last)] = leaf
     return Tree(tuple(leaves), by_path, by_variable, groups, tuple(p for p in prefixes if p))

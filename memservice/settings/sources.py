@@ -84,8 +84,8 @@ def from_toml(path: Path, tree: Tree) -> Layer:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(
-            f"cannot read the settings in {path}: {error}. Write texts in quotes, and each name "
-            "and each [section] once"
+            f"cannot read the settings in {path}: {error}. Put strings in quotes, and write each "
+            "name and each [section] once"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error

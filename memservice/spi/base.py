@@ -98,7 +98,7 @@ class BaseStorage(ABC):
 
     def write(self, fn: Callable[[Transaction], T]) -> T:
         if getattr(self._thread, "writing", False):
-            raise RuntimeError("a write inside a write: pass the transaction on instead")
+            raise RuntimeError("write() was called inside write(): pass the transaction on instead")
         self._thread.writing = True
         try:
             with self._noticing():

@@ -90,7 +90,9 @@ class Exporter:
         undelivered = len(self._buffer.take(len(self._buffer))) + self._in_flight
         if undelivered:
             self._count_dropped(undelivered, True)
-            log.warning("%d event(s) were not delivered before the end", undelivered)
+            log.warning(
+                "%d event(s) were not delivered before the exporter was closed", undelivered
+            )
         self._meter.waiting(0)
 
     def _start(self) -> None:
@@ -138,7 +140,7 @@ class Exporter:
             self._count_dropped(1, True)
         else:
             if self._failure_reported:
-                log.info("the collector takes events again")
+                log.info("the collector accepts events again")
             self._failure_reported = False
         return True
 

@@ -67,7 +67,9 @@ class Worker:
         if self._jitter and settings.polling_startup_jitter_seconds:
             stop.wait(random.uniform(0, settings.polling_startup_jitter_seconds))
         log.info(
-            "memservice %s: working, %d unit(s) at once", memservice.__version__, self._at_once
+            "memservice %s: the worker runs, with up to %d unit(s) at once",
+            memservice.__version__,
+            self._at_once,
         )
         idle = 0
         is_logged = False
@@ -100,7 +102,7 @@ class Worker:
                     continue
                 except Exception as error:  # one failure must not stop all other work
                     log.error(
-                        "a round of work failed (%s), going on\n%s",
+                        "a round of work failed (%s); the worker continues\n%s",
                         type(error).__name__,
                         redacted_traceback(error),
                     )

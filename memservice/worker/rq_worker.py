@@ -237,7 +237,7 @@ class RqProcess:
             Exception
         ) as error:  # RQ would store the text of the error, which may quote a message
             log.error(
-                "working on %s failed (%s)\n%s",
+                "processing %s failed (%s)\n%s",
                 unit,
                 type(error).__name__,
                 redacted_traceback(error),
@@ -265,7 +265,7 @@ class RqProcess:
             self.stop.wait(PAUSE_SECONDS)
             return False
         if not self._reachable:
-            log.warning("Redis is back")
+            log.warning("Redis is reachable again")
         self._reachable = True
         return True
 
@@ -335,7 +335,7 @@ _process: RqProcess | None = None
 def work(unit: str) -> None:
     """Work on a unit in the current `RqProcess`."""
     if _process is None:
-        raise RuntimeError("only `memservice worker` can work on jobs of memservice")
+        raise RuntimeError("only `memservice worker` can process jobs of memservice")
     _process.work(unit)
 
 

@@ -145,7 +145,7 @@ def _work(
     try:
         _Drain(rt, lease, report).run(stop, time_slice)
     except LeaseLost:
-        log.warning("lost the lease of %s: the current batch was not stored", lease.unit)
+        log.warning("lost the lease of %s: the current batch is not stored", lease.unit)
     finally:
         heartbeat.end()
 
@@ -207,7 +207,7 @@ class _Drain:
             self._report.more_due = True
             return False
         except InputErased:
-            log.info("%s starts again: a part of its input was erased meanwhile", lease.unit)
+            log.info("%s starts again: part of its input was erased while it ran", lease.unit)
             return True
         except ModelUnavailable as error:
             _wait_for_model(rt, lease, tasks[0], error)

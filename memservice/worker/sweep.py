@@ -38,7 +38,7 @@ def sweep(rt: Runtime, queues: JobQueues) -> int:
     if failed:
         log.warning(
             "removed %d job(s) that another program took from the queues and that failed there, "
-            "perhaps `rq worker`: only `memservice worker` can do this work",
+            "perhaps `rq worker`: only `memservice worker` can process them",
             failed,
         )
     units = ready(rt)

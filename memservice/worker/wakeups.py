@@ -106,7 +106,7 @@ class Wakeups:
             self._reachable = False
             return False
         if not self._reachable:
-            log.warning("Redis is back: workers are woken again")
+            log.warning("Redis is reachable again: workers are woken by jobs")
         self._reachable = True
         return True
 

@@ -161,7 +161,7 @@ class GeminiModel(HttpModel):
         done = reading.ended()
         if done is None:
             raise ModelFailure(
-                f"{self.endpoint.provider} answered without an answer", retryable=True
+                f"the response of {self.endpoint.provider} has no answer", retryable=True
             )
         return done
 
@@ -219,7 +219,7 @@ class _Reading(StreamReader):
             return None
         if reason in _STUMBLED:
             raise ModelFailure(
-                f"{self._provider}: the model's answer came to nothing ({reason})",
+                f"{self._provider}: the model returned no content ({reason})",
                 retryable=True,
                 fault="content",
             )

@@ -141,7 +141,7 @@ class HttpModel(ABC):
             done = self._shaped(reading.ended)
         if done is None:
             raise ModelFailure(
-                f"{self.endpoint.provider} was cut off in its answer", retryable=True
+                f"the response of {self.endpoint.provider} was cut off", retryable=True
             )
         yield tidy(done, request)
 
@@ -205,7 +205,7 @@ class HttpModel(ABC):
         except _WRONG_SHAPE as error:
             kind = type(error).__name__
         raise ModelFailure(
-            f"{self.endpoint.provider} answered in another shape than its protocol has ({kind})",
+            f"the response of {self.endpoint.provider} does not follow its protocol ({kind})",
             retryable=True,
         )
 

@@ -334,7 +334,8 @@ class ModelResponse:
                 failed = late(self._endpoint.provider, self._seconds)
             except (httpx.TransportError, httpx.DecodingError, httpx.StreamError) as error:
                 failed = ModelFailure(
-                    f"{self._endpoint.provider} was cut off in its answer ({type(error).__name__})",
+                    f"the response of {self._endpoint.provider} was cut off "
+                    f"({type(error).__name__})",
                     retryable=True,
                 )
             else:

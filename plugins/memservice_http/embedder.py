@@ -156,7 +156,7 @@ class HttpEmbedder(ABC):
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
             failure = ModelFailure(
                 (
-                    f"{self.endpoint.provider} answered in another shape than its protocol has "
+                    f"the response of {self.endpoint.provider} does not follow its protocol "
                     f"({type(error).__name__})"
                 ),
                 retryable=True,
@@ -192,7 +192,7 @@ class HttpEmbedder(ABC):
         rows = np.stack([np.asarray(vector, np.float64) for vector in arrays])
         if rows.ndim != 2 or rows.shape[1] == 0 or not np.isfinite(rows).all():
             raise ModelFailure(
-                f"{self.endpoint.provider} answered with vectors that are none", retryable=True
+                f"{self.endpoint.provider} returned values that are not vectors", retryable=True
             )
         self._check_dimension(rows.shape[1])
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -204,20 +204,18 @@ class HttpEmbedder(ABC):
         if self.requested_dimension is not None and dimension != self.requested_dimension:
             raise ModelFailure(
                 (
-                    f"{self.endpoint.provider} answered with vectors of dimension {dimension}, "
-                    f"though {self.requested_dimension} was asked for: set "
-                    "EMBEDDING_VECTOR_DIMENSIONS to what the model gives, or "
-                    "EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never"
+                    f"{self.endpoint.provider} returned vectors of dimension {dimension} "
+                    f"instead of {self.requested_dimension}: set EMBEDDING_VECTOR_DIMENSIONS to "
+                    "the dimension of the model, or EMBEDDING_MODEL_CONFIG__DIMENSIONS_MODE=never"
                 ),
                 retryable=False,
             )
         if self._dimension not in (None, dimension):
             raise ModelFailure(
                 (
-                    f"{self.endpoint.provider} answered with vectors of dimension {dimension}, "
-                    f"before with {self._dimension}: another "
-                    "model answers to "
-                    f"the name {self.model!r}"
+                    f"{self.endpoint.provider} returned vectors of dimension {dimension}, "
+                    f"and before of dimension {self._dimension}: another model has the name "
+                    f"{self.model!r}"
                 ),
                 retryable=False,
             )

@@ -308,7 +308,7 @@ def test_without_parameters_an_admin_key_is_created_and_labelled(
         "session_id": None,
     }
     assert [record.getMessage() for record in caplog.records] == [
-        f"minted the admin key {key['id']}: it opens everything"
+        f"created the admin key {key['id']}, which gives access to everything"
     ]
     assert (
         auth_client.call("POST", f"/{generation}/workspaces/list", key["key"], json={}).status_code

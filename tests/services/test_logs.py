@@ -195,7 +195,7 @@ def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
     stop = threading.Event()
     worker = threading.Thread(target=Worker(services.rt).run, args=(stop,), daemon=True)
     worker.start()
-    failed = "a round of work failed (RuntimeError)"
+    failed = "a round of work failed (RuntimeError); the worker continues"
     try:
         for _ in range(1000):
             with services.rt.storage.read() as tx:

@@ -136,9 +136,9 @@ def mint(
 
     api_key = rt.storage.write(store)
     if admin:
-        log.warning("minted the admin key %s: it opens everything", uid)
+        log.warning("created the admin key %s, which gives access to everything", uid)
     else:
-        log.info("minted the key %s", uid)
+        log.info("created the key %s", uid)
     return Minted(api_key, token)
 
 

@@ -122,7 +122,9 @@ def _require_own(keys: Sequence[Line], workspace_id: str) -> None:
     """Raises UnreadableExport for keys of other workspaces and for admin keys."""
     for line in keys:
         if line["admin"] or line["workspace"] != workspace_id:
-            raise UnreadableExport("the file has a key that opens more than its workspace")
+            raise UnreadableExport(
+                "the file has a key that gives access to more than its workspace"
+            )
 
 
 class _Loader:

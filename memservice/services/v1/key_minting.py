@@ -57,7 +57,7 @@ def mint(
         return tx.keys.add(api_keys.bound(tx, key))
 
     api_key = rt.storage.write(store)
-    log.info("minted the key %s", uid)
+    log.info("created the key %s", uid)
     claims = replace(names, id=uid, issued=wire_seconds(now), expires_at=expires_at)
     return api_keys.Minted(api_key, signer.sign(claims))
 

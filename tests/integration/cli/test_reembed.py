@@ -261,8 +261,8 @@ def under_load(tmp_path: Path, uri: str, plugins: str, monkeypatch: pytest.Monke
                     f"{len(live - inside)} of {len(live)} rows of kind {kind} have no vector"
                 )
         assert (
-            "some vectors are by the embedder second-1, which they stay with; configured is first-1"
-            in server.log
+            "some vectors come from the embedder second-1, which remains in use for them; the "
+            "configured embedder is first-1" in server.log
         )
 
 

@@ -77,7 +77,7 @@ def test_an_unexpected_dimension_is_an_error_that_says_what_to_do(
 ) -> None:
     server.then(openai_vectors)
     with pytest.raises(
-        ModelFailure, match=r"dimension 384, though 512 was asked.*DIMENSIONS_MODE=never"
+        ModelFailure, match=r"dimension 384 instead of 512.*DIMENSIONS_MODE=never"
     ) as caught:
         open_embedder(
             "openai", "/v1", model="m", dimensions_mode="always", vector_dimensions=512
@@ -94,7 +94,7 @@ def test_another_model_under_the_same_name_is_detected(
     server.then(openai_vectors, smaller)
     embedder = open_embedder("openai", "/v1", model="m")
     embedder.embed(["a"])
-    with pytest.raises(ModelFailure, match="dimension 2, before with 384"):
+    with pytest.raises(ModelFailure, match="dimension 2, and before of dimension 384"):
         embedder.embed(["b"])
 
 

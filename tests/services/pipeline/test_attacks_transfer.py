@@ -314,7 +314,7 @@ def test_keys_of_other_workspaces_are_not_imported(
         "session": None,
     }
     key |= {"expires_at": None, "revoked_at": None, "last_used_at": None, "created_at": created}
-    with pytest.raises(UnreadableExport, match="opens more than its workspace"):
+    with pytest.raises(UnreadableExport, match="gives access to more than its workspace"):
         importing.load(target.rt, sealed([*file, {**key, **values}]))
     importing.load(target.rt, sealed([*file, key]))
 

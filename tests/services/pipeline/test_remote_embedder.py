@@ -192,7 +192,7 @@ def test_changing_the_embedder_keeps_existing_vectors(
         c.content
         for c in conclusions.query(second.rt, PRINCIPAL, WORKSPACE, "boats", 1, filters=pair)
     ] == ["I own a boat."]
-    assert f"some vectors are by the embedder {pipeline.rt.embedder.id}" in caplog.text
+    assert f"some vectors come from the embedder {pipeline.rt.embedder.id}" in caplog.text
 
 
 def test_a_key_for_language_models_does_not_choose_an_embedder(open_pipeline: OpenPipeline) -> None:

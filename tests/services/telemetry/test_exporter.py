@@ -282,7 +282,7 @@ def test_an_unreachable_collector_is_logged_once(
     messages = [record.getMessage() for record in caplog.records]
     assert messages[0] == "events are not delivered: the collector cannot be reached (ConnectError)"
     assert len(messages) == 2
-    assert messages[1] == "1 event(s) were not delivered before the end"
+    assert messages[1] == "1 event(s) were not delivered before the exporter was closed"
     assert "hidden" not in caplog.text
     assert counted.counts["send_failed"] == 1
 

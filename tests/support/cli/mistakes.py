@@ -107,7 +107,7 @@ NAMES = [
         "TOML that is none",
         "serve",
         REFUSED,
-        ("cannot read the settings in {here}/memservice.toml", "Write texts in quotes"),
+        ("cannot read the settings in {here}/memservice.toml", "Put strings in quotes"),
         toml="[server",
     ),
     Mistake(

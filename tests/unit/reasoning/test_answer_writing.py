@@ -86,7 +86,7 @@ class TestWriting:
         assert len(answering.model.requests) == 3
         assert (answering.took.spent.calls, len(answering.took.steps)) == (1, 1)
         (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
-        assert warning.getMessage() == "an answer stays cut at its maximum length: down"
+        assert warning.getMessage() == "an answer was cut off at its maximum length: down"
 
     def test_a_continuation_that_fails_midway_keeps_its_pieces(self) -> None:
         cut = Completion("Alice keeps bees and ", finish_reason="length")

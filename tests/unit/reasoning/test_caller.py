@@ -239,7 +239,7 @@ def test_a_stream_that_just_ends_has_failed() -> None:
     model.replies = [["Fi"]]
     pieces = caller(harness).stream(ASK)
     assert next(pieces) == "Fi"
-    with pytest.raises(ModelFailure, match="without an end"):
+    with pytest.raises(ModelFailure, match="ended before the answer was complete"):
         next(pieces)
 
 
