@@ -76,4 +76,5 @@ def memservice_storages() -> Iterable[StorageProvider]:
         capabilities=frozenset({Capability.SHARED}),
         erase=_erase,
         backups=_backups,
+        modules=("memservice_postgres.storage", "memservice_postgres.vectors"),
     )

@@ -41,4 +41,5 @@ def memservice_storages() -> Iterable[StorageProvider]:
         settings=SqliteSettings,
         capabilities=frozenset({Capability.SHARED}),
         backups=_backups,
+        modules=("memservice_sqlite.storage", "memservice_sqlite.vectors"),
     )

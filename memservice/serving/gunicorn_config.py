@@ -9,6 +9,7 @@ import gunicorn.util
 from gunicorn.errors import HaltServer
 
 from memservice.serving import clients
+from memservice.serving.preloading import preload
 
 worker_class = "memservice.serving.clients.BufferingWorker"
 """gthread, except that its threads get complete requests and wait only a limited time for slow
@@ -32,12 +33,7 @@ limit_request_field_size = 65535
 
 
 def on_starting(server: Any) -> None:
-    """Load constant code and tables before forking, so that processes share their memory. Open
-    nothing."""
-    import memservice.app  # noqa: F401
-    from memservice.domain import tokens
-
-    tokens.count("")
+    preload()
     gc.freeze()
     server.reap_workers = halting_once(server.reap_workers)
 

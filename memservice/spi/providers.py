@@ -78,6 +78,9 @@ class StorageProvider(_Provider):
     backups: Callable[[Settings, Context], Backups] | None = None
     """Backups of the store that `settings` name, for `memservice backup` and `restore`. It opens
     nothing yet."""
+    modules: tuple[str, ...] = ()
+    """What `open` imports. A server imports them once, before it forks, so that its processes share
+    their memory: an import must open nothing and start no thread."""
     spi: int = SPI_VERSION
 
 

@@ -1,0 +1,64 @@
+"""What the server imports before it forks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOOK = """
+import json, sys, threading
+from memservice.serving.preloading import preload
+preload()
+print(json.dumps({"modules": sorted(sys.modules), "threads": threading.active_count()}))
+"""
+
+
+def preloaded(folder: Path, **environment: str) -> set[str]:
+    """The modules that are imported. Also looks whether anything was opened or started."""
+    process = subprocess.run(
+        [sys.executable, "-c", LOOK],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stderr == ""
+    state = json.loads(process.stdout)
+    assert state["threads"] == 1
+    assert list(folder.iterdir()) == []
+    return set(state["modules"])
+
+
+def test_the_modules_of_the_configured_storage_are_imported_and_nothing_is_opened(
+    tmp_path: Path,
+) -> None:
+    modules = preloaded(tmp_path, DB_CONNECTION_URI=f"sqlite:///{tmp_path}/new.db")
+    assert {"memservice.app", "memservice_sqlite.storage", "sqlalchemy", "numpy"} <= modules
+    assert "memservice_postgres.storage" not in modules
+
+
+def test_an_unreachable_database_does_not_matter(tmp_path: Path) -> None:
+    uri = "postgresql+psycopg://nobody@127.0.0.1:9/nothing"
+    modules = preloaded(tmp_path, DB_CONNECTION_URI=uri)
+    assert {"memservice_postgres.storage", "memservice_postgres.vectors"} <= modules
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"DB_CONNECTION_URI": "nonsense://"},
+        {"DB_POOL_SIZE": "many"},
+        {"MEMSERVICE_PLUGINS": "not_installed"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_wrong_settings_are_left_for_the_processes_to_report(
+    tmp_path: Path, wrong: dict[str, str]
+) -> None:
+    assert "memservice.app" in preloaded(tmp_path, **wrong)
