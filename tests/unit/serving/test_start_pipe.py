@@ -28,6 +28,15 @@ def test_processes_wait_until_the_pipe_is_closed(monkeypatch: pytest.MonkeyPatch
     os.close(inherited)
 
 
+def test_closing_leaves_no_end_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = os.pipe()
+    monkeypatch.setattr(os, "pipe", lambda: ends)
+    StartPipe().close()
+    for end in ends:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(end)
+
+
 def test_without_a_supervisor_nobody_waits() -> None:
     start_pipe.wait()
 
