@@ -1,5 +1,6 @@
 """Erases a peer with a quarter of a session's messages: how long until the request is accepted and
-until the receipt is `done`, how long concurrent readers and writers wait, and the peak memory.
+until the receipt is `done`, how long concurrent readers and writers wait, the CPU time of this
+process, its peak memory, and the times of the steps of the work.
 
     python -m benchmarks.erasure [--uri URI] [--messages 200000]
 
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.write_times import WriteTimes
 from memservice.compose import open_runtime
 from memservice.domain import records as r
 from memservice.domain.ids import fingerprint, new_uid
@@ -139,17 +141,22 @@ def measure(rt: Runtime) -> None:
         return messages.create(rt, ME, WORKSPACE, "other", [Draft("I write.", "bob")])
 
     write()
+    times = WriteTimes(rt)
+    times.begin()
     reader, writer = Repeating(read), Repeating(write)
     time.sleep(1)
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     receipt = peers.erase(rt, ME, WORKSPACE, "alice")
     print(f"accepted after {(time.perf_counter() - began) * 1e3:.1f} ms", flush=True)
     Worker(rt).run_until_idle(3_600)
     state = receipts.get(rt, ME, WORKSPACE, receipt.uid).state
-    print(f"{state} after {time.perf_counter() - began:.1f} s")
+    print(f"{state} after {time.perf_counter() - began:.1f} s", end=", ")
+    print(f"{time.process_time() - cpu_began:.1f} s of CPU with readers and writers")
     print(f"readers: {reader.end()}\nwriters: {writer.end()}")
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024:.0f} MB")
     print(dict(receipts.get(rt, ME, WORKSPACE, receipt.uid).counts))
+    times.end()
+    print(*times.lines(), sep="\n")
 
 
 def main() -> None:

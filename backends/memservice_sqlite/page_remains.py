@@ -21,9 +21,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SCANNED_PAGES = 2_000
-"""Pages (8 MB) that one step reads."""
-CLEANED_PAGES = 500
+SCANNED_PAGES = 1_000
+"""Pages (4 MB) that one step reads, while other writers of the process wait."""
+CLEANED_PAGES = 200
 """Pages that one step cleans at most, while other writers wait."""
 
 _HEADER_SIZE = 100

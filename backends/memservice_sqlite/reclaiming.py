@@ -18,17 +18,17 @@ from memservice_sqlite import text_levels
 from memservice_sqlite.page_remains import Cleaning
 from memservice_sqlite.text import REMOVED
 
-MERGED_PAGES = 250
-"""Maximum pages (1 MB) of the text index that one step writes."""
+MERGED_PAGES = 60
+"""Maximum pages (240 kB) of the text index that one step writes, while other writers wait."""
 MIN_BLOCKS = 2
 """Blocks of one level that a step merges."""
 FREED_PAGES = 500
 """Maximum pages (2 MB) that one step removes from the file."""
 MIN_FREE_PAGES = 1_000
 """Free pages (4 MB) that stay in the file for the next writes."""
-LOG_SECONDS = 0.2
-"""How long other connections may wait while the log is truncated. If a slow reader prevents it, the
-next step tries again."""
+LOG_SECONDS = 0.05
+"""How long other writers may wait until the readers of the log have ended, so that it can be
+truncated. If a slow reader prevents it, the next step tries again."""
 
 _MARK = "SELECT documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?"
 _BEGIN = "UPDATE text_statistics SET documents = 0, length = ? WHERE workspace_key = ? AND kind = ?"
