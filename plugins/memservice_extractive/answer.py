@@ -10,14 +10,13 @@ from memservice.spi.reasoner import AnswerRequest
 from memservice_extractive.answer_texts import TEXTS, USUAL, AnswerTexts
 from memservice_extractive.fill import Filler
 from memservice_extractive.findings import find
-from memservice_extractive.language import detect
 
 
 def answer(request: AnswerRequest) -> Iterator[str]:
     """The introduction, then one line per piece, each yielded separately. With `response_format`:
     one JSON document."""
-    texts = TEXTS.get(detect(request.question), TEXTS[USUAL])
     findings = find(request)
+    texts = TEXTS.get(findings.language, TEXTS[USUAL])
     name = request.names.get(request.subject or "", request.subject)
     unknown = (texts.unknown if request.subject else texts.unknown_anything).format(name=name)
     if request.response_format is not None:

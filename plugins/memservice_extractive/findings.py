@@ -36,6 +36,8 @@ class Findings:
     """Best first."""
     answers: bool
     """Whether they answer the question. If not, they are the closest ones."""
+    language: str
+    """That of the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,16 @@ def find(request: AnswerRequest) -> Findings:
     about the subject. For a question that is not about a person, the closest of the evidence only.
     """
     names = [request.subject or "", request.names.get(request.subject or "", "")]
-    question = Question(request.question, names)
+    question = Question(request.question, names, _usual_language(request))
     query_terms = terms(request.question)
     limit = PIECES.get(request.level, PIECES["low"])
     evidence_texts = [_of_evidence(item, request.subject) for item in request.evidence]
     extra = [*_card_lines(request, query_terms), *_recent(request, query_terms)]
     if question.is_about_nothing:
         all_texts = [_Scored(text, text.content, 0) for text in (*evidence_texts, *extra)]
-        return Findings(_pieces(_first_of_each(all_texts)[:limit], query_terms), True)
+        return Findings(
+            _pieces(_first_of_each(all_texts)[:limit], query_terms), True, question.language
+        )
     texts = [*evidence_texts, *extra, *_looked_up(request, question.search_words())]
     question = question.without_names(text.content for text in texts if text.is_own)
     candidates = _with_replaced([_with_score(text, question) for text in texts])
@@ -95,12 +99,19 @@ def find(request: AnswerRequest) -> Findings:
                 key=lambda item: -item.score,
             )
         )
-        return Findings(_pieces(closest[:CLOSEST], query_terms), False)
+        return Findings(_pieces(closest[:CLOSEST], query_terms), False, question.language)
     answers.sort(key=lambda item: _order(item, question), reverse=True)
     least = 0 if request.response_format is not None else RELATED
     related = [item for item in candidates[: len(evidence_texts)] if least <= item.score < ENOUGH]
     selection = _first_of_each([*answers, *related])[:limit]
-    return Findings(_pieces(selection, query_terms, _newest(selection, question)), True)
+    pieces = _pieces(selection, query_terms, _newest(selection, question))
+    return Findings(pieces, True, question.language)
+
+
+def _usual_language(request: AnswerRequest) -> str:
+    texts = [item.content for item in request.evidence]
+    texts += [message.content for message in request.recent]
+    return detect("\n".join(texts)[:MAX_SCORED])
 
 
 def _with_replaced(candidates: Sequence[_Scored]) -> list[_Scored]:

@@ -47,9 +47,9 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-def detect(text: str) -> str:
-    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `es`, `fr`, `it`, `pt` by function
-    words; else `en`."""
+def detect(text: str, usual: str = "en") -> str:
+    """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `en`, `es`, `fr`, `it`, `pt` by
+    function words. `usual` if it is one of several that have the most of them."""
     latin = len(_LATIN.findall(text))
     kana, han = len(_KANA_CHAR.findall(text)), len(_HAN_CHAR.findall(text))
     if 3 * (kana + han) > latin and kana + han:
@@ -63,4 +63,4 @@ def detect(text: str) -> str:
     scores = {name: sum(1 for word in tokens if word in stop) for name, stop in STOP.items()}
     for name, first in FIRST_PERSON.items():
         scores[name] += sum(1 for word in tokens if word in first)
-    return max(scores, key=lambda name: (scores[name], name == "en"))
+    return max(scores, key=lambda name: (scores[name], name == usual))

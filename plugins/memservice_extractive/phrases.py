@@ -326,6 +326,18 @@ COMMAND: dict[str, re.Pattern[str]] = {
     ),
 }
 
+REPLIES = _any(
+    r"\byour (?:\w+ )?(?:answers|replies|responses)\b",
+    r"\b(?:deine|ihre) (?:\w+ )?antworten\b",
+    r"\b(?:tus|sus) respuestas\b",
+    r"\b(?:tes|vos) réponses\b",
+    r"\b(?:le tue|le sue) risposte\b",
+    r"\b(?:tuas|suas) respostas\b",
+    r"\b(?:твои|ваши|свои) ответы\b",
+    r"(?:你|您)的回答|回答は",
+)
+"""What a request is about that holds for all answers, not for one."""
+
 STANDING: dict[str, re.Pattern[str]] = {
     "en": _any(
         (

@@ -34,6 +34,7 @@ _UNREAL = 0.5
 _OTHER_AUTHOR = 0.1
 
 _WORD = re.compile(r"[^\W_]+")
+_SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
 _RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
 """Successive characters of one kind, in Chinese and Japanese."""
@@ -63,12 +64,14 @@ class Content:
 class Question:
     """A question that statements are compared with."""
 
-    def __init__(self, text: str, names: Collection[str] = ()) -> None:
-        """`names` are those of its subject; they are no words of the question."""
-        self.language = detect(text)
+    def __init__(self, text: str, names: Collection[str] = (), usual: str = "en") -> None:
+        """`names` are those of its subject; they are no words of the question. `usual`: the
+        language of the texts that it is compared with, which a short question seldom tells."""
+        self.language = detect(text, usual)
         folded_names = [fold(name) for name in names if name]
         self._names = {word for name in folded_names for word in _WORD.findall(name)}
         self.content = _content_asked(text, self.language, folded_names)
+        self._people = self._people_named(text)
         person = topics.cues(self.language).person
         folded = fold(text)
         self.is_personal = (
@@ -90,7 +93,21 @@ class Question:
         }
         question = copy(self)
         question.content = replace(self.content, words=self.content.words - names)
+        question._people = self._people - names
         return question
+
+    def _people_named(self, text: str) -> frozenset[str]:
+        """Stems of the words with a capital that are none of the subject's names; none without a
+        subject, whose statements may be those of the person. In German every noun has a capital,
+        and an id in Latin letters does not tell how the name is written in others."""
+        if not self._names or self.language in UNSPACED or self.language == "de":
+            return frozenset()
+        capitals = {fold(each[0]) for each in _WORD.finditer(text) if each[0][0].isupper()}
+        first = {fold(each[1]) for each in _SENTENCE_START.finditer(text)}
+        names = capitals - first - self._names - _folded_stop(self.language)
+        if all(map(str.isascii, self._names)):
+            names = set(filter(str.isascii, names))
+        return frozenset(stem(name, self.language) for name in names)
 
     @property
     def is_about_nothing(self) -> bool:
@@ -130,7 +147,11 @@ class Question:
         of_another = (
             not is_own and _OF_ITSELF.match(sentence) and not _SECOND_PERSON.search(sentence)
         )
-        if of_another or self._is_about_another_name(sentence, language):
+        if (
+            of_another
+            or self._is_about_another_name(sentence, language)
+            or not self._people <= _stems(sentence, self.language)
+        ):
             score -= _OTHER_PERSON
         elif not relatives and _is_about_other(sentence, language):
             score -= _OTHER_SUBJECT
@@ -149,11 +170,6 @@ class Question:
         if name in self._names or name in _folded_stop(language) or _topics_told(name, language):
             return False
         return stem(name, language) not in self.content.words
-
-
-def _is_of_its_author(sentence: str) -> bool:
-    """Whether an English sentence is about its author alone."""
-    return bool(_OF_ITSELF.match(sentence)) and not _SECOND_PERSON.search(sentence)
 
 
 def is_unreal(sentence: str, language: str) -> bool:
@@ -188,11 +204,11 @@ def _is_about_other(sentence: str, language: str) -> bool:
 
 def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
     """Mark the characters of all matches; whether there is one."""
-    question_topics = False
+    has_match = False
     for match in pattern.finditer(folded):
-        question_topics = True
+        has_match = True
         mask[match.start() : match.end()] = b"\1" * (match.end() - match.start())
-    return question_topics
+    return has_match
 
 
 def _content_asked(text: str, language: str, names: Collection[str]) -> Content:

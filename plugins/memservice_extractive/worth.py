@@ -48,6 +48,12 @@ _SOMETHING_IS = re.compile(
     re.I,
 )
 """Something is judged. A speaker who leaves "I" out says what was done: "lol bought a car"."""
+_INTRODUCTION = re.compile(
+    r"^(?:(?:[^\W\d_]+\s){0,3}[^\W\d_]+:\s+|"
+    r"(?:(?:ach ?so|ah|oh|ok|okay)\W+)?(?:und|and|y|et|e|и|а)\s+)",
+    re.I,
+)
+"""What stands before a request without a full stop: "One thing: ", "Achso und "."""
 _CAPITAL = re.compile(r"(?<![.!?…])\s(?!I\b)[A-ZÀ-ÖØ-ÞА-ЯЁ]")
 """A name, or a German noun: a capital letter after the beginning of a sentence."""
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -130,8 +136,9 @@ def judge(sentence: str, language: str) -> Judgement:
     kind = "statement"
     command = phrases.COMMAND.get(language)
     # An opener such as "please" belongs to the command, so match the sentence with and without it.
-    if command and (command.search(bare) or command.search(_bare(sentence))):
-        if not phrases.STANDING[language].search(sentence):
+    starts = (bare, _bare(sentence), _INTRODUCTION.sub("", bare))
+    if command and any(map(command.search, starts)):
+        if not (phrases.STANDING[language].search(sentence) or phrases.REPLIES.search(sentence)):
             return Judgement("command")
         kind = "instruction"
     elif _addresses_other(text, language):

@@ -35,9 +35,9 @@ SECOND = Path(__file__).parent / "second"
 UNSEEN = Path(__file__).parent / "unseen"
 """Conversations whose author did not know the rules, and that no rule was fitted to: they show what
 the rules are worth elsewhere."""
-FLOORS = {SECOND: (94, 27), UNSEEN: (49, 28)}
+FLOORS = {SECOND: (97, 28), UNSEEN: (52, 28)}
 """Questions that are answered, and questions without an answer that are not answered: a little
-below what was measured, 97 of 120 and 29 of 40, 52 of 108 and 30 of 36. Before there were rules: 28
+below what was measured, 99 of 120 and 29 of 40, 54 of 108 and 29 of 36. Before there were rules: 28
 and 1, 26 and 5."""
 
 

@@ -411,3 +411,39 @@ def test_any_schema_of_the_subset_gets_a_valid_document(
 def test_exactly_one_option_of_one_of_is_valid(part: dict[str, Any]) -> None:
     shaped(properties(thing=part))
     shaped(properties(thing=part), evidence=())
+
+
+def says(*texts: str, author: str = "lisandro") -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence("message", f"m{number}", text, SAID, author=author)
+        for number, text in enumerate(texts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "texts", "introduction"),
+    [
+        ("¿Lisandro es fumador?", ("Soy fumador desde hace años.",), "No hay ningún modelo"),
+        ("Ornella, medico?", ("Sono Ornella e faccio il medico.",), "Nessun modello"),
+        ("Does Lisandro smoke?", ("Soy fumador desde hace años.",), "No language model"),
+    ],
+)
+def test_the_answer_is_in_the_language_of_the_statements_if_the_question_tells_none(
+    question: str, texts: tuple[str, ...], introduction: str
+) -> None:
+    assert answered(question, "lisandro", says(*texts))[0].startswith(introduction)
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("¿A qué se dedica Lisandro?", True),
+        ("¿A qué se dedica Aitana?", False),
+        ("¿A qué se dedica?", True),
+    ],
+)
+def test_a_statement_without_the_person_whom_the_question_names_is_no_answer(
+    question: str, answers: bool
+) -> None:
+    (text, *_) = answered(question, "lisandro", says("Trabajo como camarero en un hotel."))
+    assert ("ninguna afirmación" not in text) is answers, text

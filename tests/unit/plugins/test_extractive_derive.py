@@ -360,3 +360,23 @@ def test_text_longer_than_a_sentence_states_no_fact() -> None:
     assert facts.read(fact) is not None
     assert facts.read(fact + " " * 500 + "x") is None
     assert worth.judge("I like tea. " * 42, "en").kind == "filler"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language", "kind"),
+    [
+        ("Please keep your answers under five lines.", "en", "instruction"),
+        ("One thing: never use tables", "en", "instruction"),
+        ("And always answer in German", "en", "instruction"),
+        ("Achso und bitte duz mich immer", "de", "instruction"),
+        ("Bitte halte deine Antworten kurz", "de", "instruction"),
+        ("Una cosa: contéstame siempre con listas cortas", "es", "instruction"),
+        ("Please write a poem about your garden.", "en", "command"),
+        ("One thing: please write a poem", "en", "command"),
+        ("My plan: I always read the paper at breakfast", "en", "statement"),
+    ],
+)
+def test_a_request_about_all_answers_is_kept_whatever_introduces_it(
+    sentence: str, language: str, kind: str
+) -> None:
+    assert worth.judge(sentence, language).kind == kind
