@@ -10,6 +10,7 @@ import support.clients.published_client.chat
 import support.clients.published_client.conclusions
 import support.clients.published_client.context
 import support.clients.published_client.dreams
+import support.clients.published_client.erasures
 import support.clients.published_client.memory
 import support.clients.published_client.messages
 import support.clients.published_client.options

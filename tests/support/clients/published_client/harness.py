@@ -31,7 +31,7 @@ class Caller(harness.Caller):
 
     def __init__(self, url: str, asynchronous: bool) -> None:
         super().__init__(asynchronous)
-        self._url = url
+        self.url = url
 
     def __call__(self, thing: Any) -> Any:
         return _Methods(thing, self.asynchronous)
@@ -39,7 +39,7 @@ class Caller(harness.Caller):
     def honcho(self, workspace: str | None = None) -> Any:
         """A client of a workspace of its own. It retries nothing: a server error must show."""
         return client.Honcho(
-            base_url=self._url,
+            base_url=self.url,
             workspace_id=workspace or self.name("w"),
             max_retries=0,
             timeout=30.0,
