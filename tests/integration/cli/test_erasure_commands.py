@@ -15,6 +15,8 @@ from memservice.cli import cli
 from memservice.cli.operator import OPERATOR
 from memservice.compose import open_runtime
 from memservice.domain.errors import Conflict, NotFound, Unauthorised
+from memservice.domain.filters import equals
+from memservice.domain.records import ARCHIVED, Session
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import deletion, messages
@@ -187,6 +189,20 @@ def test_messages_and_peers_are_erased_again_and_retention_is_not(tmp_path: Path
         ("peer", {"mentions": "redact"}),
         ("message", {}),
     ]
+
+
+def test_an_archived_session_counts_as_absent(tmp_path: Path) -> None:
+    erasure = repeating.parse(
+        {"kind": "session", "workspace_id": "w", "target_id": "s", "created_at": "2100-01-01"}
+    )
+    with _store(tmp_path) as rt:
+        rt.storage.migrate()
+        (message,) = messages.create(rt, OPERATOR, "w", "s", [Draft("I like Oslo.", "alice")])
+        before = repeating.repeat(rt, OPERATOR, erasure, dry_run=True)
+        of_session = equals(key=message.session_key)
+        rt.storage.write(lambda tx: tx.rows.change(Session, of_session, state=ARCHIVED))
+        after = repeating.repeat(rt, OPERATOR, erasure, dry_run=True)
+    assert (before, after) == ("repeated", "absent")
 
 
 def test_only_administrators_repeat_erasures(tmp_path: Path) -> None:

@@ -45,6 +45,16 @@ def test_derived_words_share_a_beginning(message: str, query: str) -> None:
     assert beginnings(query) & related(message)
 
 
+@pytest.mark.parametrize(
+    ("query", "stem"), [("È partita ieri", "·part"), ("é gatinhos", "·gatinh")], ids=["it", "pt"]
+)
+def test_the_accent_of_a_function_word_tells_the_language(query: str, stem: str) -> None:
+    """Without its accent, the word is Italian and Portuguese."""
+    stems = {stem for word in query_words(query) for stem in word.stems}
+    assert stem in stems
+    assert not {"·partit", "·gatinhos"} & stems
+
+
 def test_the_terms_of_the_analysis_stay() -> None:
     text = "Wir haben zwei Katzen, 2 Hunde und 猫."
     assert index_terms(text, beginnings=True).terms == analyse(text)
