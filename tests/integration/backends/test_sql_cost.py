@@ -190,6 +190,12 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "resting on": lambda tx, s: tx.conclusions.resting_on(
         s.dataset.workspace.key, s.dataset.uid(3)
     ),
+    "conclusions of messages": lambda tx, s: tx.conclusions.of_messages(
+        s.dataset.workspace.key, [s.messages[-1].key]
+    ),
+    "conclusions based on others": lambda tx, s: tx.conclusions.based_on(
+        s.dataset.workspace.key, [s.dataset.uid(3), s.dataset.uid(4)]
+    ),
     "conclusion": lambda tx, s: tx.conclusions.by_uid(s.dataset.workspace.key, s.dataset.uid(2003)),
     "conclusions to purge": lambda tx, s: tx.rows.page(
         r.Conclusion, All((Equal("state", r.DELETED), Compare("deleted_at", "lt", NOW))), limit=5
@@ -211,6 +217,7 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
 
 WRITES: dict[str, Callable[[Transaction, Sized], Any]] = {
     "lock a session": lambda tx, s: tx.sessions.by_key(s.dataset.session.key, lock=True),
+    "lock messages": lambda tx, s: tx.locked(r.Message, [m.key for m in s.messages[:5]]),
     "append": lambda tx, s: tx.messages.append(
         [s.dataset.message(s.size + n, uid=f"new {n}") for n in (1, 2, 3)]
     ),
@@ -318,6 +325,39 @@ def test_rows_of_listed_keys_are_looked_up_by_key_on_sqlite(sized: tuple[Sized, 
             if not isinstance(driver, psycopg.Connection):
                 steps = list(plan_of_sqlite(driver, sql))
                 assert any("USING INTEGER PRIMARY KEY" in step for step in steps)
+
+
+def test_conclusions_that_cite_rows_are_looked_up_by_key_on_sqlite(
+    sized: tuple[Sized, ...],
+) -> None:
+    """Not by the workspace, which can have many more. PostgreSQL decides it by its statistics."""
+    large = sized[-1]
+    name = "conclusions based on others"
+    assert large.count(lambda tx: READS[name](tx, large), writing=False) == 2
+    (sql,) = [sql for sql in large.statements if "FROM conclusions" in sql]
+    with large.storage.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        if not isinstance(driver, psycopg.Connection):
+            steps = list(plan_of_sqlite(driver, sql))
+            assert any("USING INTEGER PRIMARY KEY" in step for step in steps)
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(3, 1), (2, 2)])
+def test_messages_move_over_a_large_gap_in_one_statement(
+    sized: tuple[Sized, ...], gap: int, expected: int
+) -> None:
+    """Their new positions are all free; over a smaller gap, they move in two."""
+    one = sized[0]
+    session_key, first = one.dataset.session.key, one.size + 100 * expected
+    rows = [one.dataset.message(first + n, uid=f"gap {gap} {n}") for n in (1, 2, 3)]
+    appended = one.storage.write(lambda tx: tx.messages.append(rows))
+    moves = one.count(
+        lambda tx: tx.messages.renumber(session_key, first, 3, first - gap, 7), writing=True
+    )
+    assert moves == expected
+    with one.storage.read() as tx:
+        moved = tx.messages.by_keys([row.key for row in appended])
+    assert [moved[row.key].seq for row in appended] == [first - gap + n for n in (1, 2, 3)]
 
 
 LARGE = ("messages", "conclusions", "tasks", "peers", "sessions", "members")
