@@ -190,6 +190,10 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
         ),
     ),
     "representation": (4, lambda s: s.services.represent("ann", target="bob")),
+    "representation, with a query": (
+        18,
+        lambda s: s.services.represent("ann", target="bob", search_query="heron river"),
+    ),
     "search workspace": (9, lambda s: s.services.search("heron river")),
     "search session": (10, lambda s: s.services.search("heron river", session_id="s")),
     "search session, by filter": (
