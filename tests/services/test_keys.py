@@ -129,7 +129,7 @@ def test_a_key_without_names_is_labelled_as_admin_key(
 
 
 @pytest.mark.parametrize(
-    ("request", "expires_at", "label", "field"),
+    ("key_request", "expires_at", "label", "field"),
     [
         (KeyRequest(peer_id="alice"), None, None, "workspace_id"),
         (KeyRequest(session_id="room"), None, None, "workspace_id"),
@@ -144,10 +144,10 @@ def test_a_key_without_names_is_labelled_as_admin_key(
     ],
 )
 def test_invalid_keys_are_not_minted(
-    rt: Runtime, request: KeyRequest, expires_at: datetime | None, label: str | None, field: str
+    rt: Runtime, key_request: KeyRequest, expires_at: datetime | None, label: str | None, field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        api_keys.mint(rt, ALL, request, expires_at, label)
+        api_keys.mint(rt, ALL, key_request, expires_at, label)
     assert [problem.loc for problem in refused.value.problems] == [(field,)]
     assert api_keys.page(rt, ALL, Paging()).total == 0
 

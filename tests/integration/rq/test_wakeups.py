@@ -139,7 +139,7 @@ def test_an_outage_and_its_end_are_logged_once(
     assert recorded.tries >= 3
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert "cannot be reached" in caplog.messages[0]
-    assert "is back" in caplog.messages[1]
+    assert "is reachable again" in caplog.messages[1]
 
 
 @pytest.mark.parametrize("state", ["refuses", "hangs"])
