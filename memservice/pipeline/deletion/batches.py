@@ -15,7 +15,7 @@ FIRST_SIZE = 40
 MIN_SIZE = 40
 """A transaction without any row costs about as much as these rows: with fewer of them it is hardly
 shorter, and the whole takes longer."""
-SECONDS = 0.03
+SECONDS = 0.015
 """About how long a transaction takes."""
 
 
