@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import uuid
 import warnings
 from functools import cache
@@ -21,6 +22,8 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.url import URL
+
+from memservice_postgres.notifier import _NotifyThread
 
 VARIABLE = "MEMSERVICE_TEST_POSTGRES_URL"
 
@@ -71,7 +74,13 @@ def new_database(template: str | None = None, encoding: str = "UTF8") -> str:
 
 
 def drop_database(uri: str) -> None:
-    administer(f"DROP DATABASE IF EXISTS {make_url(uri).database} WITH (FORCE)")
+    """A storage that is still open would log in later tests that it cannot reach the database, so
+    its thread is ended."""
+    name = make_url(uri).database
+    for thread in threading.enumerate():
+        if isinstance(thread, _NotifyThread) and thread._config.name.startswith(f"{name} on "):
+            thread.end()
+    administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 def connect(uri: str) -> psycopg.Connection[tuple[object, ...]]:
