@@ -307,7 +307,7 @@ def _show_explained(messages: Sequence[Any]) -> None:
             (text.get("own_score"), ".2f"),
             (vector.get("rank"), "d"),
             (vector.get("similarity"), ".3f"),
-            (parts["boosts"]["name"] + parts["boosts"]["date"], ".2f"),
+            (sum(parts["boosts"].values()), ".2f"),
         )
         cells = ["-" if number is None else format(number, form) for number, form in numbers]
         rows.append((message["id"], *cells, _one_line(message["content"])))

@@ -367,7 +367,11 @@ class Search(Group):
     )
     depth: int = setting(100, "candidates taken from each list", low=1, high=1000)
     name_boost: float = setting(
-        0.2, "added, in each list, if the author is the one peer named in the query", low=0, high=10
+        0.2,
+        "added, in each list, if the author is the one peer named in the query, or may have asked "
+        "it in the first person",
+        low=0,
+        high=10,
     )
     date_boost: float = setting(
         0.1, "added, in each list, if the message is of a day named in the query", low=0, high=10

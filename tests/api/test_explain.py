@@ -16,7 +16,7 @@ PARTS = {
     "score": float,
     "text": {"rank": int, "share": float, "score": float, "own_score": float},
     "vector": {"rank": int, "share": float, "similarity": float},
-    "boosts": {"name": float, "date": float},
+    "boosts": {"name": float, "date": float, "asker": float},
 }
 NO_VECTORS: dict[str, dict[str, Any]] = {"text": {"vector": type(None)}, "vector": {}}
 """The default embedder makes vectors of conclusions only."""

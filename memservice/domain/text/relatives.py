@@ -87,6 +87,14 @@ def _languages(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(language for language in counts if counts[language] == most))
 
 
+def languages_of(text: str) -> tuple[str, ...]:
+    """The languages that the words of a text tell: one by its script, or those in Latin letters
+    with the most function words."""
+    words = _words(text)
+    scripts = dict.fromkeys(filter(None, map(_language_by_script, words)))
+    return (*scripts, *_languages(words))
+
+
 def _language_by_script(word: str) -> str | None:
     if word.isascii():
         return None

@@ -1,6 +1,7 @@
 """The best messages for a query: each list is adjusted separately before both are fused
 (`memservice.domain.ranking`). In the text list a hit shares its score with its neighbours in the
-session. In both lists, messages by the one peer and of the day that the query names get a boost.
+session. In both lists, messages by the one peer and of the day that the query names get a boost,
+and those by the asker of a question in the first person.
 
 A filter that an index cannot apply is applied last, to more and more rows, until there are enough
 or no more.
@@ -19,10 +20,11 @@ from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
-from memservice.services.retrieval import vector_query
+from memservice.services.retrieval import boosts, vector_query
+from memservice.services.retrieval.boosts import Boosting
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.text_matches import TextSearch
-from memservice.services.retrieval.trace import Boosts, Trace
+from memservice.services.retrieval.trace import Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.repositories import Position
 from memservice.spi.rows import Order
@@ -123,7 +125,8 @@ class MessageRanking:
             candidates.words,
             share=search.neighbour_weight,
         )
-        by_text = self._boost(scores, positions)
+        boosting = self._boosting(scores, positions)
+        by_text = boosting.ranked(scores, positions)
         exhausted = exhausted and len(by_text) <= depth
         lists = [by_text[:depth]]
         hits: dict[int, float] = {}
@@ -131,12 +134,11 @@ class MessageRanking:
             hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
             positions |= self._positions(missing)
-            lists.append(self._boost(hits, positions))
+            lists.append(boosting.ranked(hits, positions))
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
-            boosts = self._all_boosts(positions)
             own = replace(candidates, matches=matches).bm25()
-            self.trace.note(own, scores, hits, lists, boosts)
+            self.trace.note(own, scores, hits, lists, boosting.by_key(positions))
         return ranking.fuse(lists, search.fusion_k), exhausted
 
     def _rank_among(self, messages: Sequence[Message]) -> list[Message]:
@@ -157,14 +159,15 @@ class MessageRanking:
             matches, positions, header_terms, candidates.words, share=search.neighbour_weight
         )
         own_scores = {key: score for key, score in scores.items() if key in by_key}
-        lists = [self._boost(own_scores, positions)]
+        boosting = self._boosting(own_scores, positions)
+        lists = [boosting.ranked(own_scores, positions)]
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
             hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
-            lists.append(self._boost(hits, positions))
+            lists.append(boosting.ranked(hits, positions))
         if self.trace is not None:
-            boosts = self._all_boosts(positions)
-            self.trace.note(candidates.bm25(), own_scores, hits, lists, boosts)
+            own = candidates.bm25()
+            self.trace.note(own, own_scores, hits, lists, boosting.by_key(positions))
         return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
 
     def _text_search(self) -> TextSearch:
@@ -208,34 +211,9 @@ class MessageRanking:
             and position.author_key not in self.bounds.erased
         }
 
-    def _boost(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
-        """The keys by score, best first. Scores are relative to the best one, plus the boosts for
-        the peer and the day that the query names."""
-        if self.query.named is None and not self.query.dates:
-            if not scores.keys() <= positions.keys():
-                scores = {key: score for key, score in scores.items() if key in positions}
-            return ranking.ranked(scores)
-        boosted = {}
-        for key, score in ranking.normalise(scores).items():
-            position = positions.get(key)
-            if position is not None:
-                by_name, by_date = self._boosts(position)
-                boosted[key] = score + by_name + by_date
-        return ranking.ranked(boosted)
-
-    def _boosts(self, position: Position) -> tuple[float, float]:
-        """For the peer and for the day that the query names."""
-        search = self.rt.settings.search
-        named, at = self.query.named, position.created_at
-        by_named = named is not None and position.author_key == named.key
-        of_day = at is not None and any(date.matches(at) for date in self.query.dates)
-        return search.name_boost if by_named else 0.0, search.date_boost if of_day else 0.0
-
-    def _all_boosts(self, positions: Mapping[int, Position]) -> dict[int, Boosts]:
-        """Those of the messages at these positions; empty if the query names neither."""
-        if self.query.named is None and not self.query.dates:
-            return {}
-        return {key: Boosts(*self._boosts(position)) for key, position in positions.items()}
+    def _boosting(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> Boosting:
+        askers = boosts.askers(self.tx, self.bounds, self.query, scores, positions)
+        return Boosting(self.rt.settings.search, self.query, askers)
 
 
 def _header_terms(

@@ -9,6 +9,7 @@ from memservice.domain.records import Peer
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.dates import NamedDate, dates_named
 from memservice.domain.text.names import candidate_name_tokens, without_names
+from memservice.domain.text.persons import asks_about_asker
 from memservice.domain.text.relatives import QueryWord, query_words
 from memservice.domain.values import strip_nul
 from memservice.services.peers import spoken_name
@@ -32,6 +33,8 @@ class Query:
     dates: Sequence[NamedDate]
     names: Mapping[int, frozenset[str]]
     """Peer key → the terms of that peer's name, for each peer that the query names."""
+    is_about_asker: bool
+    """Whether it is a question about the one who asks it."""
     unnamed: str
     """The query without the names of the workspace's peers: a short message that mentions a name is
     usually by the other speaker."""
@@ -52,5 +55,12 @@ def analyse_query(tx: Transaction, workspace_key: int, query: str) -> Query:
     named = next(iter(peers.values())) if len(peers) == 1 else None
     names = {peer.key: frozenset(analyse(spoken_name(peer))) for peer in peers.values()}
     return Query(
-        text, terms, words, named, dates_named(text), names, without_names(text, namesakes)
+        text,
+        terms,
+        words,
+        named,
+        dates_named(text),
+        names,
+        asks_about_asker(text),
+        without_names(text, namesakes),
     )

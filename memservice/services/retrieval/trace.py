@@ -39,6 +39,8 @@ class Boosts:
     """The query names the author."""
     date: float = 0.0
     """The query names the day."""
+    asker: float = 0.0
+    """The query is about its asker, who may be the author."""
 
 
 NO_BOOSTS = Boosts()

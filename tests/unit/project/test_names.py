@@ -287,7 +287,7 @@ def test_retired_words_are_no_identifiers(root: Path) -> None:
                         f"{name}:{line}: {identifier}: say {term} (or add a row to ALLOWED "
                         "in this file, and why)"
                     )
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
     assert excused == set(ALLOWED), "an exception that nothing needs any more"
 
 
@@ -308,7 +308,7 @@ def test_plain_packages_name_things(root: Path) -> None:
                     excused.add((name, identifier))
                 elif term is not None and (line, identifier) not in allowed:
                     wrong.append(f"{name}:{line}: {identifier}: name the thing ({term})")
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
     assert excused == set(PLAIN_EXCEPTIONS), "an exception that nothing needs any more"
 
 

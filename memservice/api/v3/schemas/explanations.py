@@ -51,6 +51,10 @@ class ScoreBoosts(BaseSchema):
 
     name = Float(required=True, metadata={"description": "The query names the author"})
     date = Float(required=True, metadata={"description": "The query names the day"})
+    asker = Float(
+        required=True,
+        metadata={"description": "The query is about its asker, who may be the author"},
+    )
 
 
 class Explanation(BaseSchema):
