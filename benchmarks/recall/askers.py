@@ -28,8 +28,8 @@ VARIANTS: tuple[tuple[str, dict[str, float]], ...] = (
     ("as shipped", {}),
     ("a sample of 5", {"SAMPLE": 5}),
     ("a sample of 20", {"SAMPLE": 20}),
-    ("a least share of 0.25", {"LEAST_SHARE": 0.25}),
-    ("a least share of 0.75", {"LEAST_SHARE": 0.75}),
+    ("a minimum share of 0.25", {"MIN_SHARE": 0.25}),
+    ("a minimum share of 0.75", {"MIN_SHARE": 0.75}),
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 

@@ -19,7 +19,7 @@ SAMPLED_HITS = 100
 SAMPLE = 10
 """Messages that tell whether an author speaks of itself. Reading them costs a search less than a
 millisecond; 5 and 20 give the same results in our conversations (benchmarks/recall/README.md)."""
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """How often an author speaks of itself at least, relative to the one that does most, to be one who
 may ask. People who talk with each other are all such, so nobody is preferred."""
 
@@ -100,5 +100,5 @@ def askers(
         / len(keys)
         for author, keys in sample.items()
     }
-    least = LEAST_SHARE * max(shares.values())
-    return frozenset(author for author, share in shares.items() if share > least)
+    minimum = MIN_SHARE * max(shares.values())
+    return frozenset(author for author, share in shares.items() if share > minimum)
