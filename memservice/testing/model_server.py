@@ -278,16 +278,17 @@ def drip_head(handler: Handler, interval: float) -> None:
 
 
 def _set_or_left(handler: Handler, gate: threading.Event) -> bool:
-    """Wait for the gate; False if the other side disconnected before."""
+    """Wait for the gate; False if the other side disconnected before, or nobody opens the gate."""
     import select
 
-    for _ in range(200):
+    for _ in range(400):
         if gate.wait(0.05):
             return True
         if select.select([handler.connection], [], [], 0)[0]:
             handler.wait_to_be_left()
             return False
-    return True
+    handler.close_connection = True
+    return False
 
 
 def sse(value: Any, name: str | None = None) -> bytes:

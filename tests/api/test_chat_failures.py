@@ -171,7 +171,7 @@ class TestDeadline:
                     assert answer.status_code == 200
                     assert answer.headers[NOTICE].startswith(text)
                 assert len(server.requests) == 1
-                assert server.left.wait(5), "the call is ended, not left alone"
+                assert server.left.wait(20), "the call is ended, not left alone"
 
     @pytest.mark.slow
     def test_all_calls_share_the_deadline(self, tmp_path: Path) -> None:
@@ -244,10 +244,10 @@ class TestDeadline:
             with open_chat(tmp_path, **settings) as model_chat:
                 began = time.monotonic()
                 answer = ask(model_chat, "v3", stream=True)
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < 20
                 assert "it took longer than 0.5 s" in answer.headers[NOTICE]
                 assert "Alice keeps bees." in answer.text
-                assert server.left.wait(5)
+                assert server.left.wait(20)
 
 
 def hosted(url: str, **settings: str) -> dict[str, str]:
@@ -292,8 +292,8 @@ class TestCaller:
                 began = time.monotonic()
                 answer = ask(model_chat, generation, stream=stream, connection=ours)
                 assert answer.status_code == 200
-                assert server.left.wait(5), "the call is ended"
-                assert time.monotonic() - began < 10, "the deadline is 50 s"
+                assert server.left.wait(20), "the call is ended"
+                assert time.monotonic() - began < 30, "the deadline is 50 s"
                 assert len(server.requests) == 1
 
     def test_a_next_request_does_not_hide_a_disconnect(self, chat: ChatWithModel) -> None:

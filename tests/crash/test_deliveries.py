@@ -38,7 +38,7 @@ def test_deliveries_of_a_killed_worker_are_made_by_the_next(
     receiver.behave = lambda handler: handler.answer(204)
     send(worker, signal.SIGKILL)
     # Its lease would last five minutes: the next worker sees that its holder has ended.
-    eventually(lambda: len(receiver.requests) == 2, 20, "another worker delivers")
+    eventually(lambda: len(receiver.requests) == 2, what="another worker delivers")
     service.drained()
     first, second = receiver.requests
     assert first.body == second.body

@@ -115,7 +115,7 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
     writers = [Writer(number, f"s{number % 2}", keys=number < 2) for number in range(4)]
     with writing(service, writers, most=60 + 40 * kills):
         done = ordeal(service, kills, random.Random(seed))
-    service.drained(60)
+    service.drained()
     assert service.server.stop() == 0
     assert done.total() == kills
     assert [writer.wrong for writer in writers] == [[], [], [], []]

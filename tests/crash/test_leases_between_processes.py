@@ -65,8 +65,7 @@ def test_a_worker_killed_during_work_is_replaced_and_its_work_done_once(
     send(before, signal.SIGKILL)
     gates.open(DERIVE)
     # Its lease would last five minutes: the next worker sees that its holder has ended.
-    took = eventually(lambda: service.texts() == HELD, 15, "another worker does it")
-    assert took < 10
+    eventually(lambda: service.texts() == HELD, what="another worker does it")
     (after,) = service.roles()["worker"]
     assert after != before
     assert f"the worker ended with status {-signal.SIGKILL}" in service.server.log
@@ -103,4 +102,4 @@ def test_work_beyond_the_shutdown_timeout_is_repeated_after_the_next_start(
     assert service.texts() == []
     gates.open(DERIVE)
     service.restart()
-    eventually(lambda: service.texts() == HELD, 15, "the work is done")
+    eventually(lambda: service.texts() == HELD, what="the work is done")

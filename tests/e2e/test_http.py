@@ -264,7 +264,7 @@ def test_acknowledged_writes_survive_the_end_of_the_process(tmp_path: Path) -> N
     with serving(tmp_path) as again, httpx.Client(base_url=again.url, timeout=30) as http:
         items = http.post("/v3/workspaces/w/sessions/s/messages/list?size=100").json()["items"]
         assert [item["id"] for item in items] == stored
-        eventually(lambda: http.post("/v3/workspaces/w/conclusions/list").json()["total"] >= 20, 20)
+        eventually(lambda: http.post("/v3/workspaces/w/conclusions/list").json()["total"] >= 20)
         time.sleep(0.5)
         assert http.post("/v3/workspaces/w/conclusions/list").json()["total"] == 20, (
             "nothing is derived twice"
@@ -293,7 +293,7 @@ def test_sigterm_lets_requests_finish(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         writers = [pool.submit(write, number) for number in range(4)]
-        eventually(lambda: len(acknowledged) > 40, 30)
+        eventually(lambda: len(acknowledged) > 40)
         status = server.stop()
         for writer in writers:
             writer.result(30)

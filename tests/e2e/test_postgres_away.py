@@ -106,7 +106,6 @@ class Load:
                     return contents
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.heavy
 def test_a_postgres_stopped_and_started_under_load_loses_nothing(
     own_server: OwnServer, tmp_path: Path

@@ -209,5 +209,5 @@ def test_a_round_that_fails_neither_ends_the_worker_nor_is_quoted(
         assert worker.is_alive()
     finally:
         stop.set()
-        worker.join(10)
+        worker.join(30)
     silent(logged, failed)

@@ -148,7 +148,7 @@ def test_a_slow_reader_of_standard_output_holds_no_transaction(
 
     exporting = threading.Thread(target=export)
     exporting.start()
-    assert read_all.wait(10), "500 kB are more than a pipe takes"
+    assert read_all.wait(30), "500 kB are more than a pipe takes"
     time.sleep(0.1)
     assert exporting.is_alive()
     with os.fdopen(receiving, "rb") as pipe:

@@ -135,7 +135,7 @@ class SharingChapter(Chapter):
             while "work" not in names(storage):
                 assert storage.wait_for_work(PATIENCE)
             woken = time.monotonic()
-            assert woken - committing.result(PATIENCE) < 2
+            assert woken - committing.result(PATIENCE) < PATIENCE / 2
 
     def test_both_openings_may_migrate(self, storage: Storage, another: Storage) -> None:
         storage.write(note("a"))

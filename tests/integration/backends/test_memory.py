@@ -218,4 +218,4 @@ def test_a_storage_is_polled_for_changes_of_other_processes() -> None:
     assert storage.wait_for_work(30)
     assert storage.polls == 3
     assert not storage.wait_for_work(0.03)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20

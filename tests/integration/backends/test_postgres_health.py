@@ -89,7 +89,7 @@ def test_a_read_only_server_is_reported(uri: str) -> None:
 def test_a_pool_larger_than_the_servers_limit_is_reported(uri: str) -> None:
     storage = opened(uri, pool_size=150)
     storage.write(note("a"))  # from now on it is told of work, and so counted
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not (findings := storage.examine(thorough=True)) and time.monotonic() < deadline:
         time.sleep(0.05)
     (finding,) = findings
@@ -296,7 +296,7 @@ logfile = {folder}/log
             [binary, "-q", str(folder / "pgbouncer.ini")], user=user, stderr=subprocess.DEVNULL
         )
         try:
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 30
             while time.monotonic() < deadline:
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -305,7 +305,7 @@ logfile = {folder}/log
             yield f"postgresql+psycopg://{url.username}@127.0.0.1:{port}/{url.database}"
         finally:
             started.terminate()
-            started.wait(10)
+            started.wait(30)
             shutil.rmtree(folder)
 
     def test_concurrent_writers_succeed(self, pooled: str, empty: str) -> None:

@@ -303,9 +303,7 @@ def test_a_process_stops_writing_when_a_newer_release_has_migrated(
             while time.monotonic() < ends:
                 storage.write(lambda tx: tx.facts.set("after", ""))
 
-        began = time.monotonic()
         with pytest.raises(SchemaVersionError, match=r"schema 9999 of a newer release"):
             write_on()
-        assert time.monotonic() - began < 2 * VERSION_SECONDS
         with storage.read() as tx:
             assert tx.facts.get("before") == "", "what is there can be read for as long as it can"

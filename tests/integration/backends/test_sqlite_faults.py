@@ -68,11 +68,11 @@ def test_a_lock_held_by_another_thread_ends_in_unavailable_in_time(storage: Sqli
     def hold(tx: Transaction) -> float:
         tx.facts.set("held", "")
         holding.set()
-        done.wait(10)
+        done.wait(30)
         return 0.0
 
     def attempt() -> float:
-        holding.wait(10)
+        holding.wait(30)
         began = time.monotonic()
         try:
             with pytest.raises(Unavailable, match="locked"):
@@ -324,7 +324,7 @@ def test_the_log_is_copied_into_the_file_while_idle(
         lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)])
     )
     before = path.stat().st_size
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while path.stat().st_size == before and time.monotonic() < deadline:
         storage.wait_for_work(0.1)
     assert path.stat().st_size > before + 200 * 500
@@ -396,5 +396,5 @@ def test_slow_conditions_evaluated_in_python_are_ended(
     began = time.monotonic()
     with pytest.raises(Unavailable, match="took too long to answer"), storage.read() as tx:
         connection_of(tx).exec_driver_sql(f"{rows} SELECT count({functions.FOLD}(i)) FROM n")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     storage.close()

@@ -95,8 +95,8 @@ def test_the_time_limit_holds_for_a_connection_that_is_used_again() -> None:
         began = time.monotonic()
         with pytest.raises(ModelFailure, match=r"took longer than 0\.5 s"):
             provider.post("/chat", {}, timeout=0.5)
-        assert time.monotonic() - began < 5
-        assert server.left.wait(5)
+        assert time.monotonic() - began < 20
+        assert server.left.wait(20)
 
 
 def test_exchanges_at_the_same_time_have_connections_of_their_own() -> None:

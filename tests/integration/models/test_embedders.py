@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -200,11 +198,9 @@ def test_a_query_is_tried_once_within_its_timeout(
         open_embedder("openai", "/v1", model="m").embed(["a"], "query")
     assert len(server.requests) == 1
     server.then(lambda handler, request: handler.wait_to_be_left())
-    began = time.monotonic()
-    with pytest.raises(ModelFailure, match="longer than"):
+    with pytest.raises(ModelFailure, match=r"longer than 0\.3 s"):
         open_embedder("openai", "/v1", model="m", query_seconds=0.3).embed(["a"], "query")
-    assert time.monotonic() - began < 3
-    assert server.left.wait(3)
+    assert server.left.wait(20)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from services.telemetry.test_metrics import value
 from support.processes.processes import below, eventually, send
 from support.rq.workers import Delivery
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.crash]
 
 Deliver = Callable[..., Delivery]
 

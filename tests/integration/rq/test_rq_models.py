@@ -116,11 +116,10 @@ def test_a_session_is_erased_while_the_only_worker_waits_on_a_model(
     eventually(model.cut_off.is_set, what="the model is asked")
     messages.create(delivery.rt, PRINCIPAL, "w", "gone", [Draft("Hello.", "bob")])
     deletion.delete_session(delivery.rt, PRINCIPAL, "w", "gone")
-    took = eventually(
+    eventually(
         lambda: delivery.rows("SELECT state FROM tasks WHERE kind = 'erase'") == [("done",)],
         what="the session is erased",
     )
-    assert took < 10, "two seconds on a machine without other load"
     assert model.calls == 1
 
 
@@ -139,13 +138,12 @@ def test_completed_calls_are_in_the_ledger_after_a_second_sigterm(
     eventually(model.cut_off.is_set, what="the second phase asks")
     eventually(
         lambda: delivery.rows(calls) == [("dream.deduction", "success")],
-        5,
-        "a call is noted soon, not at the end",
+        what="a call is noted soon, not at the end",
     )
     worker.terminate()
     time.sleep(0.5)
     worker.terminate()
-    assert worker.wait(15) == 128 + signal.SIGTERM
+    assert worker.wait(30) == 128 + signal.SIGTERM
     model.cut(0)
     assert delivery.worker("--queues", "dream", "--burst").wait(60) == 0, delivery.log(1)
     assert delivery.rows("SELECT state, attempts FROM tasks WHERE kind = 'dream'") == [("done", 0)]

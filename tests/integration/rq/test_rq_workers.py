@@ -56,7 +56,10 @@ def test_work_is_done_in_order_and_leaves_nothing_in_redis(
             queue.finished_job_registry,
             queue.failed_job_registry,
         )
-        eventually(lambda r=registries: [one.count for one in r] == [0, 0, 0], 10, "no job is kept")  # type: ignore[misc]
+        eventually(
+            lambda r=registries: [one.count for one in r] == [0, 0, 0],  # type: ignore[misc]
+            what="no job is kept",
+        )
     running_worker.terminate()
     assert running_worker.wait(30) == 0
     assert "Traceback" not in delivery.log() + delivery.log(1)
@@ -102,8 +105,8 @@ def test_sigterm_drains_and_a_second_one_ends_at_once_and_loses_nothing(deliver:
     time.sleep(0.5)
     assert running(busy)
     second.terminate()
-    assert second.wait(15) == 128 + signal.SIGTERM
-    eventually(lambda: not running(busy), 5, "it does not wait for the model")
+    assert second.wait(30) == 128 + signal.SIGTERM
+    eventually(lambda: not running(busy), what="it does not wait for the model")
     delivery.gates.open(DERIVE)
     assert delivery.worker("--burst").wait(60) == 0, delivery.log(2)
     delivery.derived(BEES, BOAT)
@@ -222,11 +225,11 @@ def test_workers_drain_when_their_pool_is_killed(deliver: Deliver) -> None:
     delivery.say("s", BEES)
     busy = delivery.at_gate(DERIVE)
     worker.kill()
-    worker.wait(10)
+    worker.wait(30)
     time.sleep(2)
     assert running(busy), "it has something in hand"
     delivery.gates.open(DERIVE)
-    eventually(lambda: not running(busy), 15, "it ends after that")
+    eventually(lambda: not running(busy), what="it ends after that")
     delivery.derived(BEES)
 
 

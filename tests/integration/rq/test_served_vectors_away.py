@@ -80,12 +80,12 @@ def test_vectors_are_repaired_automatically_after_an_outage(
 ) -> None:
     before = {"Alice likes green tea.", "Alice owns a boat."}
     conclude(http, *before)
-    eventually(lambda: qdrant.points == 2, 20, "the worker stores the vectors")
+    eventually(lambda: qdrant.points == 2, what="the worker stores the vectors")
     assert set(matching(http, "houseboat")) == before, "by vectors: no word is the same"
     assert vectors(http) == (200, "ok", "")
 
     qdrant.stop()
-    eventually(lambda: vectors(http)[1] != "ok", 10, "the answer is kept for two seconds")
+    eventually(lambda: vectors(http)[1] != "ok", what="the answer is kept for two seconds")
     status, state, advice = vectors(http)
     assert (status, state) == (200, "degraded")
     assert "VECTOR_STORE_URL" in advice
@@ -100,7 +100,7 @@ def test_vectors_are_repaired_automatically_after_an_outage(
     assert time.monotonic() - began < SEARCH_SECONDS + 1
 
     qdrant.start(empty=empty)
-    eventually(lambda: qdrant.points == 3, 30, "what was missed, or lost, is stored")
+    eventually(lambda: qdrant.points == 3, what="what was missed, or lost, is stored")
     answered = qdrant.queries
 
     def vectors_answer() -> bool:
@@ -109,5 +109,5 @@ def test_vectors_are_repaired_automatically_after_an_outage(
             and qdrant.queries > answered
         )
 
-    eventually(vectors_answer, 20, "vectors answer again")
-    eventually(lambda: vectors(http) == (200, "ok", ""), 20, "readiness says so")
+    eventually(vectors_answer, what="vectors answer again")
+    eventually(lambda: vectors(http) == (200, "ok", ""), what="readiness says so")

@@ -10,7 +10,7 @@ from memservice.worker.rq_queues import QUEUES, JobQueues
 from support.processes.processes import Service, eventually
 from support.redis_server import RedisServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e]
 
 
 def test_the_worker_beside_the_server_takes_its_work_from_redis(

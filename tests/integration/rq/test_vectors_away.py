@@ -156,7 +156,7 @@ def test_vectors_are_repaired_automatically_after_an_outage(runtime: Runtime, wi
     worker = threading.Thread(target=Worker(runtime).run, args=(stop,))
     worker.start()
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not _settled(runtime):
             time.sleep(0.1)
     finally:

@@ -162,7 +162,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         )
         number = int(listener.getsockname()[1])
     try:
-        eventually(lambda: healthy(number), 40, "it answers")
+        eventually(lambda: healthy(number), what="it answers")
         yield number
     finally:
         process.terminate()

@@ -7,7 +7,6 @@ import resource
 import signal
 import sqlite3
 import threading
-import time
 import urllib.error
 from collections.abc import Callable
 from contextlib import closing
@@ -72,7 +71,7 @@ def test_the_children_end_when_the_supervisor_is_killed(serve: Serve) -> None:
     ]
     children = [pid for role in ("master", "server", "worker") for pid in roles[role]]
     send(service.server.process.pid, signal.SIGKILL)
-    eventually(lambda: not any(running(pid) for pid in children), 15, "they end")
+    eventually(lambda: not any(running(pid) for pid in children), what="they end")
 
 
 def test_a_worker_that_ends_is_restarted_after_growing_pauses(serve: Serve) -> None:
@@ -111,7 +110,7 @@ def test_a_server_process_is_replaced_but_the_end_of_the_master_ends_all(
     send(master, signal.SIGKILL)
     assert service.server.process.wait(20) == 1
     assert not running(worker)
-    eventually(lambda: "the server ended with status" in service.server.log, 5)
+    eventually(lambda: "the server ended with status" in service.server.log)
 
 
 def test_a_worker_without_server_ends_on_a_signal(serve: Serve) -> None:
@@ -120,10 +119,8 @@ def test_a_worker_without_server_ends_on_a_signal(serve: Serve) -> None:
     worker = service.add_worker()
     service.say("s", ("alice", "I keep bees behind the house."))
     eventually(lambda: len(service.texts()) == 1, what="it works")
-    began = time.monotonic()
     worker.terminate()
-    assert worker.wait(15) == 0
-    assert time.monotonic() - began < 5
+    assert worker.wait(30) == 0
 
 
 def test_a_full_disk_is_an_error_to_the_caller_and_nothing_half_stored(serve: Serve) -> None:
@@ -175,14 +172,12 @@ def test_a_locked_database_only_delays_the_worker(serve: Serve, tmp_path: Path) 
         holder.execute("BEGIN IMMEDIATE")
         eventually(
             lambda: "cannot be reached" in service.server.log or len(service.texts()) == 1,
-            15,
-            "it notices",
+            what="it notices",
         )
         holder.execute("ROLLBACK")
     eventually(
         lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)],
-        20,
-        "it works again",
+        what="it works again",
     )
     assert service.rows("SELECT attempts FROM tasks WHERE kind = 'representation'") == [(0,)]
     assert service.server.stop() == 0

@@ -68,4 +68,4 @@ def test_an_interrupted_test_run_leaves_no_process(root: Path, tmp_path: Path) -
                 started.append(int(report.readline()))
         assert set(started) <= set(parents())
     assert process.wait(20) == 0
-    eventually(lambda: not set(started) & set(parents()), 20, "the forks ended")
+    eventually(lambda: not set(started) & set(parents()), what="the forks ended")

@@ -66,7 +66,7 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
         command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True
     )
     try:
-        eventually(lambda: answers(f"{url}/health"), 40, "it answers")
+        eventually(lambda: answers(f"{url}/health"), what="it answers")
         assert "memservice-metrics-" in " ".join(path.name for path in temporary.iterdir())
         assert ask(f"{url}/metrics")[0] == 200
         outcome: list[int] = []
@@ -80,7 +80,7 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
             )
         )
         request.start()
-        eventually(lambda: gates.waiting(STORE) is not None, 15, "the request is in hand")
+        eventually(lambda: gates.waiting(STORE) is not None, what="the request is in hand")
         process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         assert process.poll() is None, "it waits for the request"

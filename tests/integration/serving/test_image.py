@@ -113,7 +113,7 @@ class Container:
             self.process.kill()
             self.process.wait()
             for reader in self._readers:
-                reader.join(5)
+                reader.join(30)
             for stream in (self.process.stdout, self.process.stderr):
                 assert stream is not None
                 stream.close()

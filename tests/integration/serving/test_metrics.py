@@ -97,7 +97,7 @@ def test_each_process_serves_the_counts_of_all_and_the_worker_its_own(
             time.sleep(0.1)
             return False
 
-    eventually(is_counted, 20, "the worker tells that it worked")
+    eventually(is_counted, what="the worker tells that it worked")
     assert service.server.stop() == 0
     assert directories(tmp) == []
 

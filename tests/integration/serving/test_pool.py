@@ -71,7 +71,7 @@ def test_the_second_signal_ends_them_at_once(start: Start, tmp_path: Path) -> No
     time.sleep(0.5)
     assert pool.poll() is None
     pool.terminate()
-    assert pool.wait(10) == 128 + signal.SIGTERM
+    assert pool.wait(30) == 128 + signal.SIGTERM
     assert marks(tmp_path, "ended") == 0
 
 

@@ -35,7 +35,7 @@ def refused(folder: Path, *options: str, **settings: str) -> str:
     process = preloaded.start(["serve", *options], folder, environment(**settings))
     children: set[int] = set()
     began = time.monotonic()
-    while process.poll() is None and time.monotonic() - began < 20:
+    while process.poll() is None and time.monotonic() - began < 60:
         children |= set(below(process.pid))
         time.sleep(0.02)
     late = process.poll() is None
@@ -48,8 +48,7 @@ def refused(folder: Path, *options: str, **settings: str) -> str:
     assert "listening" not in output
     eventually(
         lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in children),
-        5,
-        "its children have ended",
+        what="its children have ended",
     )
     return errors
 
@@ -74,8 +73,9 @@ def test_a_start_without_settings_creates_the_database_and_logs_its_components(
     with urllib.request.urlopen(f"{service.address}/openapi.json", timeout=10) as answer:
         assert answer.status == 200
     assert int(service.address.rpartition(":")[2]) > 1023, "--port 0 finds one that is free"
-    soonest = min(until_derived(service, number) for number in range(3))
-    assert soonest < 2.0, "what is said is known within two seconds"
+    assert any(until_derived(service, number) < 2.0 for number in range(10)), (
+        "what is said is known within two seconds, unless the machine is busy"
+    )
     assert service.server.stop() == 0
     assert "WARNING" not in service.server.log
 
@@ -100,7 +100,7 @@ def until_derived(service: Service, number: int) -> float:
     began = time.monotonic()
     service.say("s", ("alice", f"I repaired boat number {number} in May."))
     eventually(
-        lambda: service.post("/conclusions/list", {})["total"] == number + 1, 10, "it is derived"
+        lambda: service.post("/conclusions/list", {})["total"] == number + 1, what="it is derived"
     )
     return time.monotonic() - began
 
@@ -238,14 +238,13 @@ def test_a_worker_waits_for_the_schema_and_works_then(serve: Serve) -> None:
     log = service.folder / "worker-0.log"
     eventually(
         lambda: "waiting for the store" in log.read_text(encoding="utf-8"),
-        15,
-        "it says that it waits",
+        what="it says that it waits",
     )
     assert worker.poll() is None
     service.restart()
     service.say("s", ("alice", "I keep bees behind the house."))
     eventually(
-        lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], 15, "it works"
+        lambda: service.texts() == [("alice", "I keep bees behind the house.", 1)], what="it works"
     )
     worker.terminate()
-    assert worker.wait(15) == 0
+    assert worker.wait(30) == 0

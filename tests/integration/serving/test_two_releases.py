@@ -15,7 +15,7 @@ from memservice_sql.schema_version import HEAD
 from support.clients.server import Server
 from support.processes.processes import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 MESSAGES = "/v3/workspaces/w/sessions/s/messages"
 BEES, BOAT = "I keep bees behind the house.", "I repaired the old boat in May."
@@ -81,21 +81,21 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def test_an_older_release_stops_writing_and_goes_on_after_a_downgrade(service: Service) -> None:
     assert service.say(BEES) == 201
-    eventually(lambda: service.conclusions() == [BEES], 60, "the worker derives")
+    eventually(lambda: service.conclusions() == [BEES], what="the worker derives")
     service.migrate()
-    eventually(lambda: service.say(BOAT) == 503, 10, "writes are refused")
+    eventually(lambda: service.say(BOAT) == 503, what="writes are refused")
     refused_at = service.messages()
     assert service.say(BOAT) == 503
     answer = service.http.post(MESSAGES, json={"messages": [{"peer_id": "a", "content": "x"}]})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    eventually(lambda: service.ready() == (503, {"storage"}), 10, "readiness fails")
+    eventually(lambda: service.ready() == (503, {"storage"}), what="readiness fails")
     assert BEES in service.conclusions(), "reads are answered as long as they can be"
-    eventually(lambda: STOPPED in service.server.log, 90, "the worker says that it stops")
+    eventually(lambda: STOPPED in service.server.log, what="the worker says that it stops")
     assert "has schema 9999 of a newer release of memservice" in service.server.log
     assert service.messages() == refused_at, "nothing was written since"
     assert "Traceback" not in service.server.log
     service.restore()
-    eventually(lambda: service.say("I sing in a choir.") == 201, 10, "writes are accepted again")
-    eventually(lambda: "I sing in a choir." in service.conclusions(), 60, "the worker works again")
+    eventually(lambda: service.say("I sing in a choir.") == 201, what="writes are accepted again")
+    eventually(lambda: "I sing in a choir." in service.conclusions(), what="the worker works again")
     assert service.server.log.count(STOPPED) == 1
     assert "this worker works again" in service.server.log

@@ -283,7 +283,7 @@ def test_slow_names_of_one_workspace_do_not_block_others(
                 pool.submit(look_up, 1, f"slow{n}", 0.3)
                 for n in range(2 * addresses.MAX_CONCURRENT_LOOKUPS)
             ]
-            errors = [str(future.result(10)) for future in waiting]
+            errors = [str(future.result(30)) for future in waiting]
         assert (
             sum("too many names" in text for text in errors)
             == 2 * addresses.MAX_CONCURRENT_LOOKUPS - addresses.MAX_LOOKUPS_PER_WORKSPACE
@@ -293,7 +293,7 @@ def test_slow_names_of_one_workspace_do_not_block_others(
         assert look_up(2, "quick", 5.0) == [ipaddress.ip_address("8.8.8.8")]
     finally:
         over.set()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while look_up(1, "quick", 0.1) != [ipaddress.ip_address("8.8.8.8")]:
         assert time.monotonic() < deadline, "slots are released"
 

@@ -251,7 +251,7 @@ def test_a_host_in_brackets_is_named_in_brackets() -> None:
         thread.start()
         port = listening.getsockname()[1]
         outcome = HttpTransport(("::1/128",), 2).deliver(f"http://[::1]:{port}/", BODY, {})
-        thread.join(5)
+        thread.join(30)
     assert outcome.status == 204
     assert f"Host: [::1]:{port}\r\n".encode() in received[0]
 
@@ -280,7 +280,7 @@ def test_endpoints_that_hang_do_not_delay_others(receiver: Receiver) -> None:
         assert time.monotonic() - began < 30, "less than those wait"
         stuck.close()
         for thread in threads:
-            thread.join(5)
+            thread.join(30)
 
 
 # --- reading documents

@@ -193,7 +193,7 @@ def test_one_worker_reads_the_feed_every_six_hours(
     for worker, reads in ((first, 1), (second, 1)):
         worker.run_due()
         if worker._releases is not None:
-            worker._releases.join(10)
+            worker._releases.join(30)
         assert len(transport.urls) == reads
     clock.advance(hours=5, minutes=59)
     assert not release_feed.is_due(rt)

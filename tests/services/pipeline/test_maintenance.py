@@ -77,7 +77,7 @@ def test_each_sweep_reclaims_for_a_limited_time(
     monkeypatch.setattr(pipeline.rt.storage, "reclaim", lambda: True)
     began = time.monotonic()
     retention.sweep(pipeline.rt)
-    assert time.monotonic() - began < 5, "the next sweep goes on"
+    assert time.monotonic() - began < 20, "the next sweep goes on"
 
 
 def test_texts_of_an_erased_workspace_are_not_left_in_the_file(pipeline: Pipeline) -> None:

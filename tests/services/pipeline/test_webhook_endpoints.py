@@ -52,7 +52,7 @@ def test_one_endpoint_does_not_wait_for_another(pipeline: Pipeline, receiver: Re
             emit_test(pipeline)
         began = time.monotonic()
         pipeline.work()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
         assert len(receiver.requests) == 3
         assert len(stuck.requests) == 1
 
@@ -75,7 +75,7 @@ def test_endpoints_that_hang_delay_no_other_work(open_pipeline: OpenPipeline) ->
         finally:
             stop.set()
             stuck.close()
-            thread.join(15)
+            thread.join(30)
         assert not thread.is_alive()
 
 

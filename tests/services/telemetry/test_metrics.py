@@ -333,7 +333,7 @@ def test_a_second_worker_takes_over_the_metrics_port() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     first = MetricsEndpoint("127.0.0.1", port, lambda: (b"first\n", "text/plain"))
-    assert first.listening.wait(5)
+    assert first.listening.wait(30)
     second = MetricsEndpoint("127.0.0.1", port, lambda: (b"second\n", "text/plain"))
     url = f"http://127.0.0.1:{first.port}/metrics"
     with urllib.request.urlopen(url, timeout=5) as answer:
@@ -343,7 +343,7 @@ def test_a_second_worker_takes_over_the_metrics_port() -> None:
     assert refused.value.code == 404
     refused.value.close()
     first.close()
-    assert second.listening.wait(10)
+    assert second.listening.wait(30)
     with urllib.request.urlopen(url, timeout=5) as answer:
         assert answer.read() == b"second\n"
     second.close()
@@ -373,7 +373,7 @@ def test_a_client_that_has_gone_is_no_error(
 
     caplog.set_level("DEBUG", "memservice.metrics")
     endpoint = MetricsEndpoint("127.0.0.1", 0, failing)
-    assert endpoint.listening.wait(5)
+    assert endpoint.listening.wait(30)
     with pytest.raises(ConnectionError):
         urllib.request.urlopen(f"http://127.0.0.1:{endpoint.port}/metrics", timeout=5)
     endpoint.close()

@@ -91,7 +91,7 @@ class Server:
             self.process.wait()
             raise
         for reader in self._readers:
-            reader.join(10)
+            reader.join(30)
         return status
 
     def _read(self, name: str) -> None:

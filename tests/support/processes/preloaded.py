@@ -252,7 +252,7 @@ def run(
     arguments: Sequence[str],
     folder: Path,
     settings: Mapping[str, str],
-    timeout: float = 60,
+    timeout: float = 120,
     stdin: bytes = b"",
 ) -> subprocess.CompletedProcess[str]:
     """`memservice` with the arguments in the folder, with no settings but these. `timeout` is in
@@ -270,7 +270,7 @@ def run_python(
     *arguments: str,
     folder: Path,
     settings: Mapping[str, str] = NO_SETTINGS,
-    timeout: float = 60,
+    timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
     """As `start_python`, once it has ended. `timeout` is in seconds."""
     return _completed(start_python(script, *arguments, folder=folder, settings=settings), timeout)

@@ -86,7 +86,7 @@ class Clients:
         return {item["uid"]: item["id"] for item in answer["items"]}
 
     def settle(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 30
         while True:
             status = self._http.get("/queue/status").raise_for_status().json()
             if status["pending_work_units"] + status["in_progress_work_units"] == 0:
