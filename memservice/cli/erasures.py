@@ -93,7 +93,7 @@ def repeat(state: State, /, dry_run: bool, file: Path) -> None:
 
     FILE is that of `memservice restore` or of `memservice erasures export`. All of it is checked
     before anything is erased. Workers carry the erasures out; `memservice erasures list` shows
-    them. You can repeat the command: what is erased already is left out.
+    them. You can repeat the command: it skips what is already erased.
     """
     # Receipts are exported newest first; an erasure can depend on an earlier one.
     earlier = list(_read(file))[::-1]

@@ -132,8 +132,8 @@ def search(
 def show(
     api: Api, workspace: str | None, limit: int, kind: str, id: str | None, as_json: bool
 ) -> None:
-    """Show what is stored: of the workspace ID its numbers, of the peer ID its card and
-    conclusions, of the session ID its summary and latest messages."""
+    """Show what is stored: the counts of the workspace ID, the card and conclusions of the peer ID,
+    or the summary and latest messages of the session ID."""
     if kind == "workspace":
         if id is not None and workspace not in (None, id):
             raise click.UsageError(f"Name one workspace: {id}, or --workspace {workspace}.")

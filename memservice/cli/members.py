@@ -32,7 +32,7 @@ def console() -> None:
 )
 @click.pass_obj
 def link(state: State, member: str | None) -> None:
-    """Print a link that makes an owner of the console: once, and within an hour."""
+    """Print a link that creates an owner of the console. It works once, within an hour."""
 
     def make(rt: Runtime) -> NewLink:
         if member is None:
@@ -77,7 +77,7 @@ def list_(state: State) -> None:
 )
 @click.pass_obj
 def invite(state: State, role: str, workspaces: tuple[str, ...]) -> None:
-    """Print a link that makes a member with this role: once, and within three days."""
+    """Print a link that creates a member with this role. It works once, within three days."""
     _print(state, lambda rt: links.invite_by_command(rt, OPERATOR, role, list(workspaces) or None))
 
 

@@ -30,7 +30,7 @@ from memservice_mcp.blueprint import EXTRA
 def mcp(
     state: Any, workspace: str | None, peer: str | None, url: str | None, key: str | None
 ) -> None:
-    """Give an assistant the memory as tools, over stdin and stdout (MCP).
+    """Serve the memory to an assistant as tools, over stdin and stdout (MCP).
 
     Works on the store of the settings, whether a server runs or not. It does no background work:
     `memservice serve` or `memservice worker` does.
