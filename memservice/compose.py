@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from memservice.domain.errors import NoStore
+from memservice.domain.errors import ConfigurationError, NoStore
 from memservice.plugins import Plugins, load_plugins
 from memservice.runtime import Runtime, utc_now
 from memservice.services.events.model_calls import CallEvents
@@ -19,7 +19,7 @@ from memservice.services.events.traces import TraceEvents
 from memservice.services.usage.ledger import Ledger
 from memservice.settings import Settings, data_directory, load_settings
 from memservice.spi.providers import Context
-from memservice.spi.storage import Storage
+from memservice.spi.storage import Replicated, Storage
 from memservice.telemetry.bus import Events
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.exporter import Exporter
@@ -113,6 +113,11 @@ def _open_storage(settings: Settings, plugins: Plugins, clock: Callable[[], date
         raise NoStore(f"There is no directory {folder}")
     options = {"uri": uri, **settings.db.as_mapping()}
     storage: Storage = plugins.open_provider(plugins.storage(uri), options, Context(clock, log))
+    if settings.db.read_connection_uri and not isinstance(storage, Replicated):
+        storage.close()
+        raise ConfigurationError(
+            f"The storage {storage.name!r} cannot read from a replica: unset DB_READ_CONNECTION_URI"
+        )
     return storage
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memservice.domain.configuration import Defaults
 from memservice.domain.errors import ConfigurationError
@@ -20,7 +20,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
 from memservice.spi.providers import Context, EmbedderProvider
 from memservice.spi.reasoner import Reasoner
-from memservice.spi.storage import Storage, Transaction
+from memservice.spi.storage import Replicated, Storage, Transaction
 from memservice.spi.vectors import VectorIndex
 from memservice.spi.webhooks import WebhookTransport
 from memservice.telemetry.bus import Events
@@ -66,6 +66,11 @@ class CountedMessages:
     total: int
 
 
+def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:
+    """As `memservice.spi.storage.Replicated.reading`; without replicas, calls the function."""
+    return storage.reading if isinstance(storage, Replicated) else lambda fn: fn()
+
+
 def _all_written(workspace_key: int | None, day: str) -> int:
     return 0
 
@@ -98,6 +103,7 @@ class Runtime:
         self.events = events
         self.metrics = metrics
         self.unwritten_tokens = unwritten_tokens or _all_written
+        self.reading = _reading_of(storage)
         self.day_spending: dict[int | None, DaySpending] = {}
         """By workspace, None for all together, for `services.usage.budget`."""
         self.retrying: dict[str, object] = {}

@@ -12,6 +12,7 @@ class PostgresSettings(Schema):
     """The `DB_` section, then the options of this storage (`DB_OPTIONS`)."""
 
     uri = fields.String(required=True)
+    read_connection_uri = fields.String(load_default=None, allow_none=True)
     schema = fields.String(
         load_default="public", validate=validate.Regexp(r"^[a-z_][a-z0-9_]{0,62}$")
     )

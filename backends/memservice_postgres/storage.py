@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import sqlalchemy as sa
 
 from memservice.domain.errors import SchemaVersionError
 from memservice.spi.capabilities import Capability
-from memservice.spi.storage import Finding
+from memservice.spi.storage import Finding, ReplicaReads, Transaction
 from memservice_postgres import health, vector_schema
 from memservice_postgres.connections import ConnectionConfig, config_of, driver_of
 from memservice_postgres.dialect import PostgresDialect, sqlalchemy_dialect
 from memservice_postgres.notifier import Notifier
+from memservice_postgres.replica import Replica
 from memservice_postgres.text import PostgresTextIndex
 from memservice_postgres.vector_indexes import SpaceIndexes
 from memservice_sql.storage import SqlStorage
@@ -21,6 +26,8 @@ from memservice_sql.storage import SqlStorage
 if TYPE_CHECKING:
     from memservice.spi.providers import Settings
     from memservice.spi.vectors import VectorIndex
+
+T = TypeVar("T")
 
 CAPABILITIES = frozenset({Capability.SHARED})
 
@@ -38,8 +45,10 @@ class PostgresStorage(SqlStorage):
         dialect: PostgresDialect,
         log: logging.Logger,
         indexes: SpaceIndexes | None,
+        replica: tuple[str, PostgresDialect] | None = None,
     ) -> None:
-        """`indexes`: None if vectors are stored elsewhere."""
+        """`indexes`: None if vectors are stored elsewhere. `replica`: its name for messages, and
+        its connections."""
         super().__init__(dialect, sqlalchemy_dialect, config.name)
         self._require_unicode = dialect.require_unicode
         self._max_connections = dialect.max_connections
@@ -48,6 +57,13 @@ class PostgresStorage(SqlStorage):
         self.text = PostgresTextIndex()
         self._notifier = Notifier(config, super().announce, log)
         self._indexes = indexes
+        self._replica_engines: dict[int, sa.Engine] = {}
+        self._replica_dialect = replica[1] if replica is not None else None
+        self._replica = (
+            Replica(replica[0], self._replica_engine, lambda: self.engine, log)
+            if replica is not None
+            else None
+        )
 
     if TYPE_CHECKING:
         vectors: VectorIndex | None
@@ -60,6 +76,39 @@ class PostgresStorage(SqlStorage):
             from memservice_postgres.vectors import PostgresVectorIndex
 
             return PostgresVectorIndex(self._indexes)
+
+    def reading(self, fn: Callable[[], T]) -> T:
+        return fn() if self._replica is None else self._replica.reading(fn)
+
+    def replica_reads(self) -> ReplicaReads | None:
+        return None if self._replica is None else self._replica.reads()
+
+    def write(self, fn: Callable[[Transaction], T]) -> T:
+        if self._replica is not None:
+            self._replica.stop_reading()  # its next read has to see this write
+        return super().write(fn)
+
+    def _connection_for_reading(self) -> AbstractContextManager[sa.Connection]:
+        if self._replica is None:
+            return super()._connection_for_reading()
+        return self._replica_or_primary(self._replica)
+
+    @contextmanager
+    def _replica_or_primary(self, replica: Replica) -> Iterator[sa.Connection]:
+        with replica.connection() as connection:
+            if connection is not None:
+                yield connection
+                return
+        with super()._connection_for_reading() as connection:
+            yield connection
+
+    def _replica_engine(self) -> sa.Engine:
+        """As `engine`, of the replica."""
+        assert self._replica_dialect is not None
+        pid = os.getpid()
+        if pid not in self._replica_engines:
+            self._replica_engines.setdefault(pid, self._replica_dialect.engine())
+        return self._replica_engines[pid]
 
     def check(self) -> None:
         self._report_pooler()
@@ -102,6 +151,9 @@ class PostgresStorage(SqlStorage):
                 if thorough:
                     findings += [*health.pooler(driver, self._location), *health.checksums(driver)]
                     findings += health.connections(driver, self._max_connections)
+        if self._replica is not None:
+            with self.translated():
+                findings += self._replica.examine()
         return (
             findings
             if any(finding.state == "failed" for finding in findings)
@@ -127,12 +179,15 @@ class PostgresStorage(SqlStorage):
     def close(self) -> None:
         self._notifier.close()
         super().close()
+        replica = self._replica_engines.pop(os.getpid(), None)
+        if replica is not None:
+            replica.dispose()
 
 
-def config_of_settings(settings: Settings) -> ConnectionConfig:
-    """`settings` as `PostgresSettings` loads them."""
+def config_of_settings(settings: Settings, uri: str | None = None) -> ConnectionConfig:
+    """`settings` as `PostgresSettings` loads them; `uri` instead of theirs."""
     return config_of(
-        settings["uri"],
+        uri or settings["uri"],
         schema=settings["schema"],
         connect_seconds=settings["connect_timeout_seconds"],
         lock_seconds=settings["pool_timeout"],
@@ -146,7 +201,22 @@ def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
     """`settings` as `PostgresSettings` loads them. Does not connect yet."""
     options: dict[str, Any] = dict(settings)
     config = config_of_settings(settings)
-    dialect = PostgresDialect(
+    replica = None
+    if options["read_connection_uri"]:
+        read_config = config_of_settings(settings, options["read_connection_uri"])
+        replica = read_config.name, _dialect(read_config, options)
+    indexes = (
+        SpaceIndexes(
+            config, log, half=options["half_precision"], max_memory_mb=options["index_memory_mb"]
+        )
+        if options["vectors"]
+        else None
+    )
+    return PostgresStorage(config, _dialect(config, options), log, indexes, replica)
+
+
+def _dialect(config: ConnectionConfig, options: Settings) -> PostgresDialect:
+    return PostgresDialect(
         config,
         pool_size=options["pool_size"],
         max_overflow=options["max_overflow"],
@@ -155,11 +225,3 @@ def open_storage(settings: Settings, log: logging.Logger) -> PostgresStorage:
         pre_ping=options["pool_pre_ping"],
         pooled=options["pool_class"] != "null",
     )
-    indexes = (
-        SpaceIndexes(
-            config, log, half=options["half_precision"], max_memory_mb=options["index_memory_mb"]
-        )
-        if options["vectors"]
-        else None
-    )
-    return PostgresStorage(config, dialect, log, indexes)

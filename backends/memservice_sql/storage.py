@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -88,14 +88,17 @@ class SqlStorage(BaseStorage):
         with (
             self._noticing(),
             self.translated(),
-            self.engine.connect() as connection,
+            self._connection_for_reading() as connection,
             self._dialect.statements(connection),
         ):
             yield SqlTransaction(SqlRows(self._store, connection, read_only=True))
 
+    def _connection_for_reading(self) -> AbstractContextManager[sa.Connection]:
+        return self.engine.connect()
+
     def _reading(self, stack: ExitStack) -> sa.Connection:
         """A connection in a read-only transaction; `stack` closes both."""
-        connection = stack.enter_context(self.engine.connect())
+        connection = stack.enter_context(self._connection_for_reading())
         stack.enter_context(self._dialect.transaction(connection, writing=False))
         return connection
 

@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,6 +90,9 @@ class Operation:
     writes: bool = False
     """A GET with side effects, of which this API has some. It accepts no HEAD, and no request of a
     page that is not permitted."""
+    reads: bool = False
+    """A POST that only reads. It may be answered from a replica, as every GET without side effects
+    may."""
     stream: bool = False
     """The response can also be a stream of events."""
     file: str | None = None
@@ -159,6 +163,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
     read, respond, locations = _reader(operation), _responder(operation), _locations(operation)
     access, alone, writes = operation.access, operation.alone, operation.writes
     changes = writes or operation.method != "GET"
+    reads = operation.reads or not (changes or access.open)
 
     def view(**path: str) -> Response:
         if writes and request.method == "HEAD":
@@ -171,11 +176,12 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         principal = auth.principal(extension, access, path)
         query, headers, body = read(path)
         try:
-            result = (
-                handler()
-                if alone
-                else handler(Call(extension.runtime, principal, query, headers, body), **path)
-            )
+            if alone:
+                result = handler()
+            else:
+                rt = extension.runtime
+                call = partial(handler, Call(rt, principal, query, headers, body), **path)
+                result = rt.reading(call) if reads else call()
         except InvalidInput as error:
             raise locations.with_locations(error) from error
         return result if isinstance(result, Response) else respond(result, path)

@@ -112,6 +112,12 @@ class Db(Group):
         ),
         secrecy="uri",
     )
+    read_connection_uri: str | None = setting(
+        None,
+        "a replica of the database, for reads; it is not used for a read before which something "
+        "was committed that it has not received; for storages that can have replicas",
+        secrecy="uri",
+    )
     schema: str = setting(
         "public", "schema of the tables, for storages that have schemas", secrecy="public"
     )

@@ -12,7 +12,7 @@ from memservice.spi.text import TextIndex
 from memservice.spi.transaction import Transaction
 from memservice.spi.vectors import VectorIndex
 
-__all__ = ["Finding", "PoolState", "Pooled", "Storage", "Transaction"]
+__all__ = ["Finding", "PoolState", "Pooled", "ReplicaReads", "Replicated", "Storage", "Transaction"]
 
 T = TypeVar("T")
 
@@ -35,6 +35,33 @@ class Pooled(Protocol):
 
     def pool(self) -> PoolState | None:
         """None if there is no pool, or none yet. Cheap: called after every request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReads:
+    """Reads of this process that were allowed at a replica, since its start."""
+
+    replica: int
+    """Answered there."""
+    behind: int
+    """Answered by the primary, because the replica had not caught up."""
+    away: int
+    """Answered by the primary, because the replica could not be used."""
+
+
+@runtime_checkable
+class Replicated(Protocol):
+    """A storage that can read from a replica (`DB_READ_CONNECTION_URI`)."""
+
+    def reading(self, fn: Callable[[], T]) -> T:
+        """The result of `fn`, which only reads. Its calls of `read` and `read_committed` in this
+        thread may use a replica, if that has everything that was committed before `reading` was
+        called. `fn` runs a second time if the replica fails."""
+        ...
+
+    def replica_reads(self) -> ReplicaReads | None:
+        """None if there is no replica. Cheap: called after every request."""
         ...
 
 

@@ -68,6 +68,7 @@ DELIVERED, TO_BE_RETRIED, DEAD_LETTER = "delivered", "to_be_retried", "dead_lett
 DUE, WAITING, RUNNING, FAILED = "due", "waiting", "running", "failed"
 """States of tasks: due and not in progress; due later; in a work unit that is in progress; failed
 permanently."""
+REPLICA_RESULTS = ("replica", "behind", "away")
 CONNECTIONS = ("checked_out", "checked_in", "size", "overflow")
 _PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 
@@ -171,6 +172,9 @@ class Metrics(Meter):
         )
         self.connections = gauge(
             "db_pool_connections", "Connections to the database", "instance_type", "state"
+        )
+        self.replica_reads = gauge(
+            "db_replica_reads", "Reads that were allowed at a replica", "instance_type", "result"
         )
         self.backlog = gauge(
             "memservice_tasks", "Background tasks", "kind", "state", mode="mostrecent"
@@ -313,6 +317,12 @@ class Metrics(Meter):
         self._labelled(self.queries, self._instance).set(in_use)
         for state, number in zip(CONNECTIONS, (in_use, idle, size, overflow), strict=True):
             self._labelled(self.connections, self._instance, state).set(number)
+
+    def replica(self, at_replica: int, behind: int, away: int) -> None:
+        """Set the numbers of reads of this process since its start: answered by a replica, and by
+        the primary because the replica was behind or away."""
+        for result, number in zip(REPLICA_RESULTS, (at_replica, behind, away), strict=True):
+            self._labelled(self.replica_reads, self._instance, result).set(number)
 
     def failure(self, kind: str, error: str) -> None:
         """Count a failed attempt of a task. `error` is the class of the error; plugins define

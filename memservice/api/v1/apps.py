@@ -38,6 +38,7 @@ def get_app(call: Call) -> Workspace:
 @routes.operation(
     "POST",
     paths.APPS + "/list",
+    reads=True,
     access=paths.OF_ADMINS,
     query=PageQuery,
     body=schemas.AppGet,

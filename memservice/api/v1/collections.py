@@ -55,6 +55,7 @@ def get_collection(call: Call, app_id: str, user_id: str) -> NamedCollection:
 @routes.operation(
     "POST",
     paths.COLLECTIONS + "/list",
+    reads=True,
     access=paths.OF_COLLECTIONS,
     query=PageQuery,
     body=schemas.CollectionGet,

@@ -48,6 +48,7 @@ def create_document(call: Call, app_id: str, user_id: str, collection_id: str) -
 @routes.operation(
     "POST",
     paths.DOCUMENTS + "/list",
+    reads=True,
     access=paths.OF_COLLECTION,
     query=PageQuery,
     body=schemas.DocumentGet,
@@ -68,6 +69,7 @@ def get_documents(call: Call, app_id: str, user_id: str, collection_id: str) -> 
 @routes.operation(
     "POST",
     paths.DOCUMENTS + "/query",
+    reads=True,
     access=paths.OF_COLLECTION,
     body=schemas.DocumentQuery,
     answer=schemas.Document,

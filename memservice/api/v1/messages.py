@@ -63,6 +63,7 @@ def create_batch_messages_for_session(
 @routes.operation(
     "POST",
     paths.MESSAGES + "/list",
+    reads=True,
     access=paths.OF_SESSION,
     query=PageQuery,
     body=schemas.MessageGet,

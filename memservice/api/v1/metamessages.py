@@ -44,6 +44,7 @@ def create_metamessage(call: Call, app_id: str, user_id: str) -> Note:
 @routes.operation(
     "POST",
     paths.METAMESSAGES + "/list",
+    reads=True,
     access=paths.OF_USER,
     query=PageQuery,
     body=schemas.MetamessageGet,

@@ -41,6 +41,7 @@ def get_session(call: Call, app_id: str, user_id: str) -> Session:
 @routes.operation(
     "POST",
     paths.SESSIONS + "/list",
+    reads=True,
     access=paths.OF_USER,
     query=PageQuery,
     body=schemas.SessionGet,

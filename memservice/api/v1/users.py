@@ -37,6 +37,7 @@ def get_user(call: Call, app_id: str) -> Peer:
 @routes.operation(
     "POST",
     paths.USERS + "/list",
+    reads=True,
     access=paths.OF_APP,
     query=PageQuery,
     body=schemas.UserGet,

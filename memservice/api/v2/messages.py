@@ -62,6 +62,7 @@ def create_messages_for_peer(call: Call, workspace_id: str, peer_id: str) -> Seq
 @routes.operation(
     "POST",
     _OF_PEER + "/list",
+    reads=True,
     access=_OWN,
     query=PageQuery,
     body=schemas.MessageGet,

@@ -42,6 +42,7 @@ routes.as_newest(_NEWEST, v3.peers.list_peer_sessions, body=SessionGet, answer=p
 @routes.operation(
     "POST",
     _PEER + "/representation",
+    reads=True,
     access=_OWN,
     body=schemas.PeerRepresentationGet,
     answer=schemas.RepresentationResponse,

@@ -33,6 +33,7 @@ _encode_page = encoder(page_of(MessageShape))
 @routes.operation(
     "POST",
     _WORKSPACE + "/search",
+    reads=True,
     access=RouteAccess(workspace="workspace_id"),
     query=PageQuery,
     body=SearchBody(),
@@ -50,6 +51,7 @@ def search_workspace(call: Call, workspace_id: str) -> Sequence[Message] | Respo
 @routes.operation(
     "POST",
     _WORKSPACE + "/peers/<peer_id>/search",
+    reads=True,
     access=RouteAccess(workspace="workspace_id", peer="peer_id"),
     query=PageQuery,
     body=SearchBody(),
@@ -67,6 +69,7 @@ def search_peer(call: Call, workspace_id: str, peer_id: str) -> Sequence[Message
 @routes.operation(
     "POST",
     _WORKSPACE + "/sessions/<session_id>/search",
+    reads=True,
     access=RouteAccess(workspace="workspace_id", session="session_id", member=True),
     query=PageQuery,
     body=SearchBody(),

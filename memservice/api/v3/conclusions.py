@@ -59,6 +59,7 @@ def create_conclusions(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 @routes.operation(
     "POST",
     _CONCLUSIONS + "/list",
+    reads=True,
     access=_OWN,
     query=ConclusionsQuery,
     body=ConclusionGet,
@@ -83,6 +84,7 @@ def list_conclusions(call: Call, workspace_id: str) -> Page[Version]:
 @routes.operation(
     "POST",
     _CONCLUSIONS + "/query",
+    reads=True,
     access=_OWN,
     body=schemas.ConclusionQuery,
     answer=ExplainedConclusion,

@@ -73,6 +73,7 @@ def drafts(body: Mapping[str, Any]) -> list[Draft]:
 @routes.operation(
     "POST",
     _MESSAGES + "/list",
+    reads=True,
     access=_READ,
     query=PageQuery,
     body=MessageGet,

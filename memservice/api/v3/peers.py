@@ -79,6 +79,7 @@ def get_or_create_peer(call: Call, workspace_id: str) -> tuple[Peer, int]:
 @routes.operation(
     "POST",
     _PEERS + "/list",
+    reads=True,
     access=RouteAccess(workspace="workspace_id"),
     query=PageQuery,
     body=PeerGet,
@@ -132,6 +133,7 @@ def list_peer_sessions(call: Call, workspace_id: str, peer_id: str) -> Page[Sess
 @routes.operation(
     "POST",
     _PEER + "/representation",
+    reads=True,
     access=_OWN,
     body=schemas.PeerRepresentationGet,
     answer=schemas.RepresentationResponse,
@@ -226,6 +228,7 @@ def get_peer_context(call: Call, workspace_id: str, peer_id: str) -> PeerContext
 @routes.operation(
     "POST",
     _PEER + "/search",
+    reads=True,
     access=_OWN,
     body=MessageSearchOptions,
     answer=ExplainedMessage,

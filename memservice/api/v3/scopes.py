@@ -49,7 +49,12 @@ def get_or_create_scope(call: Call, workspace_id: str) -> tuple[Peer, int]:
 
 
 @routes.operation(
-    "POST", _SCOPES + "/list", access=_OWN, query=PageQuery, answer=page_of(schemas.Scope)
+    "POST",
+    _SCOPES + "/list",
+    reads=True,
+    access=_OWN,
+    query=PageQuery,
+    answer=page_of(schemas.Scope),
 )
 def list_scopes(call: Call, workspace_id: str) -> Page[Peer]:
     """List a workspace's scopes"""
@@ -83,7 +88,12 @@ def remove_scope_session(call: Call, workspace_id: str, scope_id: str, session_i
 
 
 @routes.operation(
-    "POST", _SCOPE + "/sessions/list", access=_OWN, query=PageQuery, answer=page_of(SessionShape)
+    "POST",
+    _SCOPE + "/sessions/list",
+    reads=True,
+    access=_OWN,
+    query=PageQuery,
+    answer=page_of(SessionShape),
 )
 def list_scope_sessions(call: Call, workspace_id: str, scope_id: str) -> Page[Session]:
     """List the active sessions of a scope, in the order of joining"""

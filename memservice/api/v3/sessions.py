@@ -71,6 +71,7 @@ def get_or_create_session(call: Call, workspace_id: str) -> tuple[Session, int]:
 @routes.operation(
     "POST",
     _SESSIONS + "/list",
+    reads=True,
     access=RouteAccess(workspace="workspace_id"),
     query=PageQuery,
     body=SessionGet,
@@ -145,6 +146,7 @@ def get_session_summaries(call: Call, workspace_id: str, session_id: str) -> Sum
 @routes.operation(
     "POST",
     _SESSION + "/search",
+    reads=True,
     access=_READ,
     body=MessageSearchOptions,
     answer=ExplainedMessage,

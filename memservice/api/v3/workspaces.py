@@ -59,6 +59,7 @@ def get_or_create_workspace(call: Call) -> tuple[Workspace, int]:
 @routes.operation(
     "POST",
     "/v3/workspaces/list",
+    reads=True,
     access=RouteAccess(admin=True),
     query=PageQuery,
     body=WorkspaceGet,
@@ -91,6 +92,7 @@ def update_workspace(call: Call, workspace_id: str) -> Workspace:
 @routes.operation(
     "POST",
     "/v3/workspaces/<workspace_id>/search",
+    reads=True,
     access=_OWN,
     body=message_schemas.WorkspaceMessageSearchOptions,
     answer=ExplainedMessage,

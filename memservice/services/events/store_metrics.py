@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from memservice.services.tasks import kinds
-from memservice.spi.storage import Pooled, Storage
+from memservice.spi.storage import Pooled, Replicated, Storage
 from memservice.telemetry.metrics import DEAD_LETTER, DELIVERED, TO_BE_RETRIED, Metrics
 
 MAX_NAMES = 10_000
@@ -46,13 +46,18 @@ class TaskCounter:
 
 
 def pool_sampler(storage: Storage, metrics: Metrics) -> Callable[[], None]:
-    """A function that sets the metrics of the connection pool, if the storage has one."""
+    """A function that sets the metrics of the connection pool and of reads from a replica, if the
+    storage has them."""
     # Checked once: for a class with methods only, the check takes a tenth of a short request.
     pooled = storage if isinstance(storage, Pooled) else None
+    replicated = storage if isinstance(storage, Replicated) else None
 
     def sample() -> None:
         state = pooled.pool() if pooled is not None else None
         if state is not None:
             metrics.pool(state.in_use, state.idle, state.size, state.overflow)
+        reads = replicated.replica_reads() if replicated is not None else None
+        if reads is not None:
+            metrics.replica(reads.replica, reads.behind, reads.away)
 
     return sample

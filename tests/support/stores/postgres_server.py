@@ -121,14 +121,72 @@ class OwnServer:
         self._server.cleanup()
         shutil.rmtree(self._server.pgdata.parent, ignore_errors=True)
 
-    def _control(self, *arguments: str) -> None:
-        command = [
-            str(self._server.bin_path / "pg_ctl"),
-            "-D",
-            str(self._server.pgdata),
-            *arguments,
-        ]
-        user = self._server.system_user if os.geteuid() == 0 else None
+    def new_replica(self) -> StreamingReplica:
+        """A copy of this server, which runs and receives its changes from now on."""
+        folder = self._server.pgdata.parent / f"replica-{next(_numbers)}"
+        folder.mkdir(mode=0o700)
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        # -R: it connects to this server, with the settings that the copy was made with. -C: the
+        # server keeps what the replica has not received yet.
+        source = f"host={self._server.pgdata} user={make_url(self.uri).username}"
+        copying = f"-D {folder} -R -c fast -C -S {folder.name.replace('-', '_')}".split()
+        self.run("pg_basebackup", "-d", source, *copying)
+        # The sockets of both are in their folders. A copied lock would belong to this server.
+        (folder / ".s.PGSQL.5432.lock").unlink()
+        return StreamingReplica(self, folder)
+
+    @property
+    def _user(self) -> str | None:
+        """The user of its processes, if that is another one: a server does not run as root."""
+        return self._server.system_user if os.geteuid() == 0 else None
+
+    def run(self, program: str, *arguments: str) -> None:
+        """Run a program of the server as its user."""
         subprocess.run(
-            command, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL, timeout=60
+            [str(self._server.bin_path / program), *arguments],
+            check=True,
+            user=self._user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            timeout=120,
         )
+
+    def _control(self, *arguments: str) -> None:
+        self.run("pg_ctl", "-D", str(self._server.pgdata), *arguments)
+
+
+class StreamingReplica:
+    """A streaming replica of a server of one's own."""
+
+    def __init__(self, primary: OwnServer, folder: Path) -> None:
+        self._primary = primary
+        self._folder = folder
+        self.uri = (
+            make_url(primary.uri)
+            .update_query_dict({"host": f"{folder}"})
+            .render_as_string(hide_password=False)
+        )
+        self.start()
+
+    def start(self) -> None:
+        options = f"-k {self._folder} -h ''"
+        self._control("-w", "-o", options, "-l", f"{self._folder}/log", "start")
+
+    def stop(self) -> None:
+        self._control("-m", "immediate", "stop")
+
+    def promote(self) -> None:
+        self._control("-w", "promote")
+
+    def pause(self) -> None:
+        """Replay nothing from now on."""
+        with connect(self.uri) as connection:
+            connection.execute("SELECT pg_wal_replay_pause()")
+
+    def resume(self) -> None:
+        with connect(self.uri) as connection:
+            connection.execute("SELECT pg_wal_replay_resume()")
+
+    def _control(self, *arguments: str) -> None:
+        self._primary.run("pg_ctl", "-D", f"{self._folder}", *arguments)
