@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import TypeDecorator
 
 from memservice.domain.filters.ast import (
     Contains,
@@ -32,6 +33,19 @@ COPIED_METADATA = "metadata_jsonb"
 """A column of the messages that has their metadata as `jsonb`
 (`memservice_postgres.search_schema`)."""
 
+
+class _JsonbText(TypeDecorator[str]):
+    """A parameter that is JSON text and that the server receives as `jsonb`: a cached plan would
+    cast a text for every row."""
+
+    impl = postgresql.JSONB
+    cache_ok = True
+
+    def bind_processor(self, dialect: sa.Dialect) -> None:
+        return None
+
+
+_JSONB_TEXT = _JsonbText()
 _NUMBER_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 """Numbers in the format of `jsontext.number_text`."""
 
@@ -75,7 +89,7 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
         case ["contains", "either"]:
             return _contains(whole, slots) | _contains(whole, slots)
         case ["is"]:
-            return whole == sa.cast(slots.take(sa.Text()), postgresql.JSONB)
+            return whole == slots.take(_JSONB_TEXT)
     value = whole.op("->", return_type=postgresql.JSONB())(slots.take(sa.Text()))
     match shape.split():
         case ["one", "of"]:
@@ -87,7 +101,7 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
             )
             return sa.func.coalesce(holds, structure, type_=sa.Boolean()) if op == "ne" else holds
         case ["number", op]:
-            return COMPARISONS[op](_number(value), sa.cast(slots.take(sa.Text()), sa.Numeric))
+            return COMPARISONS[op](_number(value), slots.take(sa.Numeric()))
         case ["substring"]:
             listed = sa.case(
                 (sa.func.jsonb_typeof(value) == sa.literal_column("'array'"), value),
@@ -120,9 +134,7 @@ def _as_jsonb(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 
 def _contains(whole: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
-    return whole.op("@>", is_comparison=True, return_type=sa.Boolean())(
-        sa.cast(slots.take(sa.Text()), postgresql.JSONB)
-    )
+    return whole.op("@>", is_comparison=True, return_type=sa.Boolean())(slots.take(_JSONB_TEXT))
 
 
 def _text(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
@@ -137,10 +149,11 @@ def _text(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 def _number(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     plain = value.op("#>>", return_type=sa.Text())(sa.literal_column("'{}'"))
-    is_number_text = _is(value, "string") & plain.op("~", is_comparison=True)(
-        sa.literal_column(f"'^({NUMERIC})$'")
+    is_number_text = plain.op("~", is_comparison=True)(sa.literal_column(f"'^({NUMERIC})$'"))
+    return sa.case(
+        (_is(value, "number"), sa.cast(value, sa.Numeric)),
+        (_is(value, "string"), sa.case((is_number_text, sa.cast(plain, sa.Numeric)))),
     )
-    return sa.case((_is(value, "number") | is_number_text, sa.cast(plain, sa.Numeric)))
 
 
 def _is(value: sa.ColumnElement[Any], type_: str) -> sa.ColumnElement[bool]:
