@@ -161,7 +161,10 @@ def _of_session(
     query = options.search_query if options.peer_target else None
     search = Search.begin(rt, workspace_id, query or "", SEARCH_PURPOSE, "search_query")
     request = _Request(rt, principal, workspace_id, options, search, moment)
-    with rt.storage.read() as tx:
+    # Without a target, the reads need not agree: messages up to a number that is read first, and a
+    # summary, which covers some of them or newer ones, too.
+    needs_snapshot = options.peer_target is not None or moment is not None
+    with rt.storage.read() if needs_snapshot else rt.storage.read_committed() as tx:
         policy.require_memberships(tx, principal, options.sessions or ())
         located = visibility.find(tx, workspace_id, session_id=session_id)
         selection: Selection | None = None
@@ -351,8 +354,7 @@ def _tail(
         before = tx.messages.seq_reaching(session.key, total - budget)
         first = last + 1 if before is None else before + 1
     if summary is not None:
-        covered = tx.messages.by_keys([summary.message_key]).get(summary.message_key)
-        if covered is not None:
+        for covered in tx.messages.positions([summary.message_key], times=False):
             first = max(first, covered.seq)
     return moments.only_stored(tx.messages.run(session.key, first, last), moment)
 
