@@ -64,6 +64,8 @@ class CountedMessages:
     seq: int
     """Its position then."""
     total: int
+    gap: int = 0
+    """Key of the newest task then that closes a gap in the session; 0 if there was none."""
 
 
 def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from memservice.domain.card_rules import folded
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import equals
 from memservice.domain.records import (
@@ -39,6 +40,8 @@ from memservice.spi.storage import Transaction
 
 PROPOSAL, CHANGES, APPROVED, ENDED = "proposal", "changes", "approved", "ended"
 """Entries of the payload of a dream's task."""
+GIVEN = "given"
+"""Entry of a proposal."""
 DISCARDED, UNDONE = "discarded", "undone"
 """How a change set ended."""
 
@@ -120,10 +123,11 @@ def hold(
     task: Task,
     result: Consolidated,
     reads: Sequence[str],
+    caller_lines: Sequence[str],
     reason: str,
 ) -> None:
-    """Store a dream as a proposal. `reads`: uids of the conclusions that it names. This discards an
-    older proposal about the same pair."""
+    """Store a dream as a proposal. `reads`: uids of the conclusions that it names. `caller_lines`:
+    those in the card that it read. This discards an older proposal about the same pair."""
     for older in tx.rows.page(Task, equals(unit=task.unit, state=HELD)):
         _discard(tx, older)
     proposal = {
@@ -133,6 +137,7 @@ def hold(
         "card": None if result.card is None else list(result.card),
         "model": result.spent.model,
         "reads": list(reads),
+        GIVEN: list(caller_lines),
     }
     tx.rows.change(
         Task,
@@ -162,6 +167,16 @@ def approved(task: Task) -> tuple[Consolidated, Sequence[str]] | None:
     superseded = [Superseded(**values) for values in proposal["superseded"]]
     result = Consolidated(created, superseded, proposal["card"], Spent(proposal["model"]))
     return result, proposal["reads"]
+
+
+def proposed_card(task: Task, present: Card | None) -> list[str] | None:
+    """The proposed lines of a card, without those that callers have removed since."""
+    proposal = task.payload[PROPOSAL]
+    if proposal["card"] is None:
+        return None
+    kept = {folded(line) for line in (present.given if present is not None else ())}
+    removed = {folded(line) for line in proposal.get(GIVEN, ())} - kept
+    return [line for line in proposal["card"] if folded(line) not in removed]
 
 
 def page(rt: Runtime, principal: Principal, workspace_id: str, paging: Paging) -> Page[Dream]:

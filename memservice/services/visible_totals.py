@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare, Condition
-from memservice.domain.records import Message, Session
+from memservice.domain.records import Message, Session, Task
 from memservice.runtime import CountedMessages, Runtime
 from memservice.services import visibility
+from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
@@ -24,7 +25,9 @@ def visible_total(rt: Runtime, tx: Transaction, session: Session, erased: tuple[
     if newest is None:
         return 0
     before = rt.visible_totals.get(session.key)
-    if before is None or before.erased != erased or not _stands(tx, before):
+    gap = _newest_gap(tx, session)
+    is_same = before is not None and (before.erased, before.gap) == (erased, gap)
+    if before is None or not is_same or not _stands(tx, before):
         before = CountedMessages(erased, 0, 0, 0)
     total = before.total
     if newest.seq > before.seq:
@@ -32,14 +35,22 @@ def visible_total(rt: Runtime, tx: Transaction, session: Session, erased: tuple[
         total += tx.messages.count(session.key, all_of(span, visible))
     if len(rt.visible_totals) >= MAX_SESSIONS:
         rt.visible_totals.clear()
-    rt.visible_totals[session.key] = CountedMessages(erased, newest.key, newest.seq, total)
+    rt.visible_totals[session.key] = CountedMessages(erased, newest.key, newest.seq, total, gap)
     return total
 
 
 def _stands(tx: Transaction, counted: CountedMessages) -> bool:
-    """Whether the last counted message is where it was: then no gap before it was closed since."""
+    """Whether the last counted message is where it was: then no gap before it was closed since. A
+    gap that is not closed yet has a task (`_newest_gap`)."""
     positions = tx.messages.positions([counted.last], times=False)
     return any(position.seq == counted.seq for position in positions)
+
+
+def _newest_gap(tx: Transaction, session: Session) -> int:
+    """Key of the newest task that closes a gap in a long session, done or not; 0 without one."""
+    own = equals(workspace_key=session.workspace_key, kind=kinds.REPACK, session_key=session.key)
+    tasks = tx.rows.page(Task, own, (Order("key", descending=True),), 1)
+    return tasks[0].key if tasks else 0
 
 
 def _newest(tx: Transaction, session: Session, visible: Condition) -> Message | None:

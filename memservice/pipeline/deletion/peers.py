@@ -164,7 +164,7 @@ def _messages(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinishe
     batch: dict[str, Any] = named({}, (), ())
     by_session = sorted(messages, key=lambda message: (message.session_key, message.seq))
     for key, group in groupby(by_session, key=lambda message: message.session_key):
-        erased = _erase_of_session(rt, tx, key, list(group))
+        erased = _erase_of_session(rt, tx, peer.workspace_key, key, list(group))
         totals.update(erased.counts)
         batch = joined(batch, erased.named)
         before = sessions.get(str(key), {"first": erased.first, "covered": {}})
@@ -176,14 +176,14 @@ def _messages(rt: Runtime, tx: Transaction, task: Task, peer: Peer) -> Unfinishe
 
 
 def _erase_of_session(
-    rt: Runtime, tx: Transaction, session_key: int, messages: list[Message]
+    rt: Runtime, tx: Transaction, workspace_key: int, session_key: int, messages: list[Message]
 ) -> message_rows.ErasedRows:
     unlocked = tx.sessions.by_key(session_key)
     if unlocked is not None:
         work.interrupt_session(tx, unlocked)
     session = tx.sessions.by_key(session_key, lock=True)
     if session is None:
-        return message_rows.NOTHING
+        return message_rows.erase_without_session(rt, tx, workspace_key, messages)
     # Positions as they are under the lock.
     current_positions = tx.messages.positions([message.key for message in messages], times=False)
     seqs = {position.key: position.seq for position in current_positions}

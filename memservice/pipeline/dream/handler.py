@@ -83,7 +83,9 @@ class Dream(Handler):
         if isinstance(material, str):
             return _skipped(task, material)
         if proposed is not None:
-            return _apply(rt, task, _with_rows(rt, material, proposed[1]), proposed[0])
+            card = dream_changes.proposed_card(task, material.card)
+            result = replace(proposed[0], card=card)
+            return _apply(rt, task, _with_rows(rt, material, proposed[1]), result)
         reasoner = rt.reasoner_for(choice.CONSOLIDATE)
         began = time.monotonic()
         if not material.request.card_only:
@@ -147,10 +149,11 @@ def _hold(
     ]
     sources = [uid for statement in result.created for uid in statement.source_ids]
     reads = [uid for uid in dict.fromkeys([*references, *sources]) if uid in by_uid]
+    caller_lines = [] if material.card is None else material.card.given
 
     def store(tx: Transaction) -> Outcome:
         dream_store.require_input(tx, material)
-        dream_changes.hold(rt, tx, task, result, reads, reason)
+        dream_changes.hold(rt, tx, task, result, reads, caller_lines, reason)
         dreams.mark_consolidated(rt, tx, material.collection)
         return {"held": reason}
 

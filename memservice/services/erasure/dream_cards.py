@@ -6,7 +6,7 @@ is left of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import Collection, Task
 from memservice.services.dream_changes import CHANGES, PROPOSAL
 from memservice.services.erasure import cards
+from memservice.services.erasure.erased import Erased
 from memservice.services.tasks import kinds
 from memservice.spi.storage import Transaction
 
@@ -21,25 +22,25 @@ _CARD = "card"
 """Entry of a proposal, and of a change set."""
 
 
-def are_left(tx: Transaction, collection_keys: Iterable[int], before: datetime) -> bool:
-    """Whether a dream about these pairs that ended before a time has lines, other than those of
-    callers, that quote no live conclusion."""
-    return next(_unquoted(tx, collection_keys, before), None) is not None
+def are_left(tx: Transaction, erased: Erased, before: datetime) -> bool:
+    """Whether a dream about the pairs of erased conclusions, which could read them and ended before
+    a time, has lines, other than those of callers, that quote no live conclusion."""
+    return next(_unquoted(tx, erased, before), None) is not None
 
 
-def remove_unquoted(tx: Transaction, collection_keys: Iterable[int], before: datetime) -> None:
+def remove_unquoted(tx: Transaction, erased: Erased, before: datetime) -> None:
     """Remove the cards of the dreams that `are_left` finds: such a dream can still be applied or
     undone, but leaves the card as it is."""
-    for task, names in list(_unquoted(tx, collection_keys, before)):
+    for task, names in list(_unquoted(tx, erased, before)):
         entries: dict[str, Any] = {name: {**task.payload[name], _CARD: None} for name in names}
         tx.rows.change(Task, equals(key=task.key), payload={**task.payload, **entries})
 
 
 def _unquoted(
-    tx: Transaction, collection_keys: Iterable[int], before: datetime
+    tx: Transaction, erased: Erased, before: datetime
 ) -> Iterator[tuple[Task, list[str]]]:
     """The tasks, with the entries of their payload that have such lines."""
-    requested = tuple(sorted(collection_keys))
+    requested = tuple(sorted(erased.collections))
     for collection in tx.rows.page(Collection, equals(key=requested)) if requested else []:
         of_pair = equals(
             workspace_key=collection.workspace_key,
@@ -48,7 +49,8 @@ def _unquoted(
             observed_key=collection.observed_key,
         )
         for task in tx.rows.page(Task, of_pair):
-            if (task.finished_at or task.created_at) >= before:
+            ended_at = task.finished_at or task.created_at
+            if ended_at >= before or (erased.since is not None and ended_at < erased.since):
                 continue
             names = [
                 name for name in (PROPOSAL, CHANGES) if _is_unquoted(tx, collection, task, name)

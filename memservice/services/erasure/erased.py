@@ -41,6 +41,9 @@ class Erased:
     """Keys of the collections of erased conclusions."""
     owners: frozenset[int] = frozenset()
     """Keys of the peers of these collections."""
+    since: datetime | None = None
+    """When the first of the erased conclusions was stored; None if there are none. Nothing that
+    was written earlier was concluded from them."""
     session: int | None = None
     """Key of the session, if all erased messages were of one that still exists."""
     before: datetime | None = None
@@ -59,6 +62,7 @@ class Erased:
             frozenset(rows["uids"]),
             frozenset(rows.get("collections", ())),
             frozenset(rows.get("owners", ())),
+            None if rows.get("since") is None else datetime.fromisoformat(rows["since"]),
             rows.get("messages"),
             task.created_at,
         )
@@ -105,6 +109,7 @@ def named(
         "owners": sorted(
             {key for row in conclusions for key in (row.observer_key, row.observed_key)}
         ),
+        "since": min((row.created_at.isoformat() for row in conclusions), default=None),
     }
 
 
@@ -119,4 +124,9 @@ def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
         "uids": [*first["uids"], *second["uids"]],
         "collections": sorted({*first["collections"], *second["collections"]}),
         "owners": sorted({*first["owners"], *second["owners"]}),
+        "since": _earlier(first.get("since"), second.get("since")),
     }
+
+
+def _earlier(first: str | None, second: str | None) -> str | None:
+    return min((time for time in (first, second) if time is not None), default=None)

@@ -36,6 +36,21 @@ class ErasedRows:
 NOTHING = ErasedRows(named({}, (), ()), {}, {})
 
 
+def erase_without_session(
+    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message]
+) -> ErasedRows:
+    """Erase messages whose session has no row, with the conclusions that rest on them alone. The
+    service stores no such messages, but a damaged store can have them."""
+    # Not those that the erasure of the session has erased meanwhile.
+    rows = list(tx.messages.by_keys([message.key for message in messages]).values())
+    if not rows:
+        return NOTHING
+    erased = conclusions.erase_resting_on(rt, tx, workspace_key, rows)
+    keys, counts = _erase_rows(rt, tx, workspace_key, rows)
+    rows_by_kind = named({indexing.MESSAGE: keys}, [row.uid for row in rows], erased)
+    return ErasedRows(rows_by_kind, {}, {**counts, "conclusions": len(erased)})
+
+
 def erase(
     rt: Runtime, tx: Transaction, session: Session, messages: Sequence[Message]
 ) -> ErasedRows:
@@ -46,23 +61,26 @@ def erase(
     At most `BATCH_SIZE` messages. Call `work.interrupt_session` before the session is locked. The
     keys remain in a vector index outside the storage until its tasks ran.
     """
-    keys = [message.key for message in messages]
     tasks = work.drop_tasks(tx, session, messages)
     covered = summaries.remove(tx, session, messages)
     erased = conclusions.erase_resting_on(rt, tx, session.workspace_key, messages)
-    notes = tx.rows.delete(Metamessage, equals(message_key=tuple(keys)))
-    indexing.remove_rows(rt, tx, indexing.MESSAGE, session.workspace_key, keys)
-    number = tx.rows.delete(Message, equals(key=tuple(keys)))
-    counts = {
-        "messages": number,
-        "conclusions": len(erased),
-        "summaries": len(covered),
-        "metamessages": notes,
-        "tasks": tasks,
-    }
+    keys, counts = _erase_rows(rt, tx, session.workspace_key, messages)
+    counts |= {"conclusions": len(erased), "summaries": len(covered), "tasks": tasks}
     return ErasedRows(
         named({indexing.MESSAGE: keys}, [message.uid for message in messages], erased),
         covered,
         counts,
         min(message.seq for message in messages),
     )
+
+
+def _erase_rows(
+    rt: Runtime, tx: Transaction, workspace_key: int, messages: Sequence[Message]
+) -> tuple[list[int], dict[str, int]]:
+    """Erase the rows of messages, in the indexes too, and the notes about them. Returns their keys,
+    and the number of erased rows by table."""
+    keys = [message.key for message in messages]
+    notes = tx.rows.delete(Metamessage, equals(message_key=tuple(keys)))
+    indexing.remove_rows(rt, tx, indexing.MESSAGE, workspace_key, keys)
+    number = tx.rows.delete(Message, equals(key=tuple(keys)))
+    return keys, {"messages": number, "metamessages": notes}

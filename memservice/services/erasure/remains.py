@@ -69,7 +69,7 @@ def remove_from_store(rt: Runtime, tx: Transaction, erased: Erased) -> list[Conc
     late = conclusions.erase_without(rt, tx, workspace_key, messages, erased.uids)
     before = erased.before or rt.clock()
     cards.remove_unquoted(rt, tx, erased.collections)
-    dream_cards.remove_unquoted(tx, erased.collections, before)
+    dream_cards.remove_unquoted(tx, erased, before)
     notes.remove_representations(tx, erased.owners, before)
     return late
 

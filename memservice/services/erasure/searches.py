@@ -97,7 +97,7 @@ def _cards(tx: Transaction, erased: Erased, after: int) -> Found:
 def _cards_of_dreams(tx: Transaction, erased: Erased, after: int) -> Found:
     if erased.before is None:
         return False, None
-    return dream_cards.are_left(tx, erased.collections, erased.before), None
+    return dream_cards.are_left(tx, erased, erased.before), None
 
 
 def _sources(tx: Transaction, erased: Erased, after: int) -> Found:

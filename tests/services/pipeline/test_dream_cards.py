@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from memservice.domain.records import Card
-from memservice.services import dreams
+from memservice.services import dream_changes, dreams
+from memservice.services.erasure import messages
 from memservice.spi.reasoner import Consolidated, Statement
 from support.pipeline.dreams import NO_REFRESH, Dreamer, DreamingMemory, OpenPipeline
 from support.pipeline.dreams import memory as memory
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE
 
 
 class TestCard:
@@ -122,3 +124,19 @@ class TestCard:
         assert (memory.card() or [])[:2] == ["Please be brief", "ATTRIBUTE: I live in Paris."]
         memory.dream(kind=dreams.CARD_REFRESH, rebuild=True)
         assert (memory.card() or [])[:2] == ["Please be brief", "ATTRIBUTE: I live in Paris."]
+
+    def test_an_erasure_of_what_was_said_later_leaves_the_undo(
+        self, memory: DreamingMemory
+    ) -> None:
+        memory.tell("One.")
+        memory.dream(Consolidated(card=["ATTRIBUTE: tall"]))
+        dream = memory.dream(Consolidated(card=["ATTRIBUTE: One."]))
+        memory.pipeline.clock.advance(minutes=1)
+        (later,) = memory.pipeline.say("s", ("alice", "Two."))
+        memory.pipeline.work()
+        memory.pipeline.clock.advance(minutes=1)
+        messages.delete(memory.pipeline.rt, PRINCIPAL, WORKSPACE, "s", later.uid)
+        memory.pipeline.work()
+        assert memory.card() == ["ATTRIBUTE: One."]
+        dream_changes.undo(memory.pipeline.rt, PRINCIPAL, WORKSPACE, dream.uid)
+        assert memory.card() == ["ATTRIBUTE: tall"]

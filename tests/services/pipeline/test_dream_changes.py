@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -280,6 +281,27 @@ class TestReview:
         }
         assert show(memory, task).state == "done"
         assert dream_changes.PROPOSAL not in memory.pipeline.tasks(kinds.DREAM)[-1].payload
+
+    def test_a_callers_line_that_was_replaced_since_does_not_return(
+        self, memory: DreamingMemory
+    ) -> None:
+        """A proposal has the lines of callers that the dream read."""
+        memory.tell(*(f"I like tea number {n}." for n in range(8)))
+        cards.put(memory.rt, PRINCIPAL, WORKSPACE, "alice", None, ["ATTRIBUTE: old", "stays"])
+
+        def plan(candidates: Sequence[Known]) -> Consolidated:
+            lines = ["ATTRIBUTE: old", "stays", "ATTRIBUTE: Likes tea"]
+            return replace(dropping_all(candidates), card=lines)
+
+        task = memory.dream(plan)
+        cards.put(memory.rt, PRINCIPAL, WORKSPACE, "alice", None, ["ATTRIBUTE: new", "stays"])
+        dream_changes.apply(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+        memory.pipeline.work()
+        assert cards.get(memory.rt, PRINCIPAL, WORKSPACE, "alice") == [
+            "ATTRIBUTE: new",
+            "stays",
+            "ATTRIBUTE: Likes tea",
+        ]
 
     def test_a_discarded_proposal_leaves_no_text(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)

@@ -14,8 +14,10 @@ from memservice.services import messages
 from memservice.services.erasure import messages as message_erasure
 from memservice.services.erasure import peers, positions
 from memservice.services.paging import Paging
+from memservice.services.tasks import kinds
 from memservice.spi import repositories
 from memservice.worker import runner
+from support.erasure.kills import AfterOneStep
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
@@ -45,17 +47,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
     monkeypatch.setattr(repositories.Messages, "count", counting)
     return result
-
-
-class AfterOneStep:
-    """The signal for a run to stop after its first step."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-
-    def is_set(self) -> bool:
-        self._calls += 1
-        return self._calls > 1
 
 
 def page(pipeline: Pipeline) -> tuple[list[str], int]:
@@ -123,3 +114,17 @@ def test_a_deleted_message_is_not_counted(pipeline: Pipeline, counted: Counted) 
     counted.take()
     assert page(pipeline) == (["c", "b", "c", "b"], 4)
     assert counted.take() == [4]
+
+
+def test_a_deleted_message_whose_gap_is_still_open_is_not_counted(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task closes the gap of a long session later: until then, every position stays."""
+    monkeypatch.setattr(positions, "BATCH_SIZE", 2)
+    history = pipeline.say("s", *((author, f"{author} arrives") for author in "abcabc"))
+    peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "a")
+    for number, remaining in ((1, ["c", "b", "c"]), (2, ["b", "c"])):
+        page(pipeline)
+        message_erasure.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", history[number].uid)
+        assert len(pipeline.tasks(kinds.REPACK, state=r.PENDING)) == number
+        assert page(pipeline) == (remaining, len(remaining))

@@ -30,7 +30,8 @@ from memservice.services.retrieval import context, search
 from memservice.services.tasks import kinds
 from memservice.spi.capabilities import Capability
 from memservice.spi.schema import TABLES
-from support.erasure.kills import run_with_crashes
+from memservice.worker import runner
+from support.erasure.kills import AfterOneStep, run_with_crashes
 from support.pipeline.all_tables import fill
 from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
@@ -330,3 +331,25 @@ def test_what_is_left_of_unchecked_batches_is_removed(
         assert not is_first
         assert text.indexed(tx, indexing.MESSAGE, history[0].workspace_key, keys) == []
     assert all(task.state == "done" for task in pipeline.tasks(kinds.ERASE))
+
+
+def test_messages_without_a_session_are_erased(open_pipeline: OpenPipeline) -> None:
+    """In a damaged store, as only one without foreign keys can be: the erasure neither repeats
+    without end nor leaves them."""
+    pipeline = open_pipeline(DB_CONNECTION_URI="memory://")
+    history = pipeline.say("lost", ("alice", "I own a quokka."), ("bob", "I like tea."))
+    pipeline.say("s", ("alice", "I sail."), ("bob", "I swim."))
+    pipeline.work()
+    lost = equals(key=history[0].session_key)
+    pipeline.rt.storage.write(lambda tx: tx.rows.delete(r.Session, lost))
+    erasure = erase(pipeline)
+    for _ in range(100):
+        ready = pipeline.ready()
+        if not ready:
+            break
+        runner.run(pipeline.rt, ready[0], AfterOneStep())
+    assert pipeline.ready() == []
+    assert receipt(pipeline, erasure).state == r.FINISHED
+    assert receipt(pipeline, erasure).counts["messages"] == 2
+    assert "quokka" not in all_rows(pipeline)
+    assert pipeline.texts("bob") == ["I like tea.", "I swim."]

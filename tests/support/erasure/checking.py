@@ -147,7 +147,7 @@ class Check:
         folder = self.folder / "other"
         folder.mkdir()
         with opened("memory://", folder) as pipeline:
-            other = History(pipeline, history.plan, whole=False)
+            other = History(pipeline, history.plan, whole=False, waits=history.waits)
             other.perform()
             assert states.state_of(history) == states.state_of(other)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -82,7 +82,7 @@ class Dreamer(ScriptedReasoner):
 
 class History:
     """A plan that is performed. `whole` False: without the erasures and all that they erase, as if
-    it had never been said."""
+    it had never been said. `waits`: actions before which all work is done."""
 
     def __init__(
         self,
@@ -92,6 +92,7 @@ class History:
         whole: bool = True,
         kills: Kills | None = None,
         webhook: str | None = None,
+        waits: Collection[int] = (),
     ) -> None:
         assert isinstance(pipeline.reasoner, Dreamer)
         self.pipeline, self.plan, self.whole = pipeline, plan, whole
@@ -105,11 +106,22 @@ class History:
         self.exports: list[bytes] = []
         self.exports_of_erased: list[bytes] = []
         """Of workspaces that are erased."""
+        self.waits = set(waits)
+        """Numbers of the actions that had to wait until an erasure was done, with all other
+        work. The history without the erasure waits there too."""
+        self._number = 0
 
     def perform(self) -> None:
-        for action in self.plan.actions:
+        for number, action in enumerate(self.plan.actions):
+            self._number = number
             self.pipeline.clock.advance(seconds=1)
+            if self._number in self.waits:
+                self.work()
             getattr(self, action.name)(*action.arguments)
+
+    def _wait(self) -> None:
+        self.waits.add(self._number)
+        self.work()
 
     def work(self) -> None:
         if self.kills is None:
@@ -135,13 +147,19 @@ class History:
                 turn.content(finally_=not self.whole),
                 turn.author.slug,
                 metadata={"note": turn.marker},
-                configuration={"summary": {"messages_per_short_summary": 10}},
+                configuration=self._configuration(turn),
             )
             for turn in turns
             if self.whole or turn.survives
         ]
         if drafts:
             messages.create(rt, PRINCIPAL, WORKSPACE, conversation.slug, drafts, key)
+
+    def _configuration(self, turn: Turn) -> dict[str, Any]:
+        """Of a message. Nothing is derived from one whose conclusions are erased in the end."""
+        shared: dict[str, Any] = {"summary": {"messages_per_short_summary": 10}}
+        derives = self.whole or not turn.is_forgotten
+        return shared if derives else {**shared, "reasoning": {"enabled": False}}
 
     def _register(self) -> None:
         """Register the endpoint of webhooks before the first message."""
@@ -155,7 +173,7 @@ class History:
         try:
             self.slugs[copy] = cloning.clone(rt, PRINCIPAL, WORKSPACE, conversation.slug).slug
         except Unavailable:  # a peer of it is being erased
-            self.work()
+            self._wait()
             self.slugs[copy] = cloning.clone(rt, PRINCIPAL, WORKSPACE, conversation.slug).slug
 
     def delete_message(self, turn: Turn, conversations: Sequence[Conversation]) -> None:
@@ -238,7 +256,7 @@ class History:
         try:
             self.exports.append(self._exported())
         except Conflict:  # an erasure is not finished
-            self.work()
+            self._wait()
             self.exports.append(self._exported())
 
     def _exported(self) -> bytes:
@@ -329,6 +347,33 @@ class History:
         self._set(None, {"retention": {}})
         for conversation in (*others, *expiring):
             self._set(conversation, {"retention": {}})
+
+    def expire_conclusions(self, expiring: Sequence[Conversation]) -> None:
+        """What was concluded from these sessions becomes too old."""
+        rt = self.pipeline.rt
+        self.work()
+        self.pipeline.clock.advance(days=3)
+        if not self.whole:
+            return
+        with rt.storage.read() as tx:
+            slugs = tuple(self.slugs[conversation] for conversation in expiring)
+            rows = tx.rows.page(r.Session, equals(slug=slugs))
+        for conversation in expiring:
+            self._set(conversation, {"retention": {"conclusions_days": 2}})
+        for row in rows:
+            now = self.pipeline.clock()
+            while retention.erase_conclusions(rt, row.workspace_key, now, row.key):
+                pass
+        for conversation in expiring:
+            self._set(conversation, {"retention": {}})
+
+    def observe(self, person: Person, observed: bool) -> None:
+        self.work()  # what was said before is derived as it was configured then
+        if self.whole or not person.erased:
+            configuration = {"observe_me": observed}
+            peer_service.get_or_create(
+                self.pipeline.rt, PRINCIPAL, WORKSPACE, person.slug, None, configuration
+            )
 
     def erase_workspace(self) -> None:
         deletion.delete_workspace(self.pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True)

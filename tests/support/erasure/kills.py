@@ -19,6 +19,17 @@ class Crash(BaseException):
     """The process dies."""
 
 
+class AfterOneStep:
+    """The signal for a run to stop after its first step."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def is_set(self) -> bool:
+        self._calls += 1
+        return self._calls > 1
+
+
 @contextmanager
 def commits(commit: Callable[..., Any]) -> Iterator[None]:
     """Replace the function that commits the result of a step of work."""

@@ -39,6 +39,8 @@ ACTIONS = (
     *("put_card",) * 2,
     "configure",
     "expire",
+    "expire_conclusions",
+    "observe",
     "erase_workspace",
 )
 _FIRST: Sequence[Step] = ((0, 0, 0), (0, 1, 4))
@@ -69,8 +71,12 @@ class Turn:
     """Where it is at the end."""
     origin: Conversation | None = None
     is_redacted: bool = False
+    is_forgotten: bool = False
+    """Whether the conclusions from it were erased, while it stayed."""
     replacements: list[str] = field(default_factory=list)
     """Markers in corrections of the conclusion from it."""
+    forgotten: list[str] = field(default_factory=list)
+    """Those of `replacements` that were erased with the conclusions."""
 
     @property
     def survives(self) -> bool:
@@ -162,6 +168,7 @@ class Plan:
         for turn in self.turns:
             if not turn.survives:
                 markers.append(turn.marker)
+            markers += turn.forgotten
             if turn.origin not in turn.conversations:
                 markers += turn.replacements
         markers += [line.marker for line in self.lines if not line.survives]
@@ -334,6 +341,26 @@ class Plan:
         self._add("expire", expiring, others, second % 2 == 0)
         for turn in list(conversation.turns):
             self._forget(turn)
+
+    def _expire_conclusions(self, first: int, second: int) -> None:
+        """Erase what was concluded long ago from one session and its clones, by their own
+        retention; what was said stays."""
+        conversation = self._original(first)
+        if conversation is None:
+            return
+        existing = self.existing()
+        expiring = [one for one in existing if conversation in (one, one.original)]
+        self._add("expire_conclusions", expiring)
+        for turn in conversation.turns:
+            turn.is_forgotten = True
+            turn.forgotten += turn.replacements
+            turn.replacements.clear()
+
+    def _observe(self, first: int, second: int) -> None:
+        """Switch off, or on again, that anything is concluded about a peer."""
+        living = self._living()
+        if living:
+            self._add("observe", living[first % len(living)], second % 3 == 0)
 
     def _erase_workspace(self, first: int, second: int) -> None:
         """Rarely, and never as the last action, so that the workspace exists in the end."""

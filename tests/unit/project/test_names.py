@@ -168,6 +168,7 @@ PLAIN_EXCEPTIONS = {
     ("memservice/services/erasure/dream_cards.py", "given"): "a stored column",
     ("memservice/services/erasure/mentions.py", "given"): "a stored column",
     ("memservice/services/erasure/redaction.py", "given"): "a stored column",
+    ("memservice/pipeline/dream/handler.py", "given"): "a stored column",
     ("memservice/pipeline/derive/card.py", "known"): "a field of the reasoner's request",
     ("memservice/pipeline/derive/context.py", "held"): "a field of the reasoner's request",
     ("memservice/pipeline/derive/statements.py", "held"): "a field of the reasoner's request",
