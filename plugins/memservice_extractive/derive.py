@@ -13,6 +13,7 @@ from memservice_extractive.relevance import REPLY_MARK
 from memservice_extractive.replacing import with_replacements
 from memservice_extractive.replies import begins_with_pronoun, is_short_reply, last_question
 from memservice_extractive.sentences import MAX_LENGTH, split
+from memservice_extractive.tails import statement_within
 from memservice_extractive.worth import Judgement, judge
 
 
@@ -25,7 +26,12 @@ def judged(
     language = detect("\n".join(paragraphs))
     for paragraph in paragraphs:
         for sentence in split(paragraph, language, exact=exact):
-            yield sentence, judge(sentence, language)
+            judgement = judge(sentence, language)
+            clause = statement_within(sentence, language, judgement.kind)
+            if clause:
+                yield clause, judge(clause, language)
+            else:
+                yield sentence, judgement
 
 
 def derive(request: DeriveRequest) -> Derived:

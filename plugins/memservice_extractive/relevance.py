@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,13 +19,17 @@ from memservice_extractive.worth import is_question, judge
 ENOUGH = 0.6
 """Minimum score of a sentence that answers a question. Chosen on the conversations of
 tests/services/no_model."""
-TOPIC_WEIGHT = 1.5
+TOPIC_WEIGHT = 2.0
 """Weight of a topic of the question, relative to another of its words."""
 STYLE = "style"
 """The topic of questions about how to answer, which instructions answer."""
 INSTRUCTION = "instruction"
 NARROWER = {"employer": frozenset({"commute"})}
 """Topics whose cues others have too: a statement with one of those is not about the topic."""
+NOT_SHARED = 0.2
+"""How much less a statement about one of two topics that share a word of the question counts."""
+RELATIVE_ONLY = 0.5
+"""Maximum score of a statement that names a relative and tells nothing of what is asked."""
 _OTHER_SUBJECT = 0.4
 """Subtracted from the score of a statement about a relative, for a question about its speaker."""
 _OTHER_PERSON = 0.5
@@ -56,6 +60,9 @@ class Content:
     """What a sentence or question is about."""
 
     topics: frozenset[str]
+    choices: Sequence[frozenset[str]]
+    """Its topics by the words that stand for them: "phone" can be a number or a device, and a
+    statement about either is about it."""
     words: frozenset[str]
     """Stems of its other words that carry information; for Chinese and Japanese pairs of
     characters."""
@@ -71,16 +78,20 @@ class Question:
         folded_names = [fold(name) for name in names if name]
         self._names = {word for name in folded_names for word in _WORD.findall(name)}
         self.content = _content_asked(text, self.language, folded_names)
+        self._compared = self.content.topics.union(
+            topics.RELATIVES, *(NARROWER.get(topic, ()) for topic in self.content.topics)
+        )
         self._people = self._people_named(text)
         person = topics.cues(self.language).person
         folded = fold(text)
         self.is_personal = (
-            bool(self.content.topics)
+            not self.content.topics <= topics.IMPERSONAL
             or person is None
             or bool(person.search(folded))
             or any(name in folded for name in folded_names)
         )
-        """Whether it can be about its subject: it has a topic, a pronoun or the subject's name."""
+        """Whether it can be about its subject: it has a topic of persons, a pronoun or its
+        name."""
 
     def without_names(self, sentences: Iterable[str]) -> Question:
         """The question without the names by which the subject introduces itself in its
@@ -115,7 +126,10 @@ class Question:
         return not self.content.topics and not self.content.words
 
     def search_words(self) -> str:
-        """Words that statements about the topics of the question have; "" without a topic."""
+        """Words that statements about the topics of the question have; "" without a topic, or if
+        it is not about a person."""
+        if not self.is_personal:
+            return ""
         listed = topics.cues(self.language).words
         return " ".join(listed[topic] for topic in sorted(self.content.topics) if topic in listed)
 
@@ -125,13 +139,13 @@ class Question:
         if is_question(sentence, language) and not _is_reply(sentence):
             return 0.0
         question_content = self.content
-        weight = TOPIC_WEIGHT * len(question_content.topics) + len(question_content.words)
+        weight = TOPIC_WEIGHT * len(question_content.choices) + len(question_content.words)
         if not weight:
             return 0.0
-        statement_topics = _topics_told(sentence, language)
+        statement_topics = _topics_told(sentence, language, self._compared)
         if language != self.language:
             # The language of a short sentence is often uncertain.
-            statement_topics |= _topics_told(sentence, self.language)
+            statement_topics |= _topics_told(sentence, self.language, self._compared)
         shared_topics = question_content.topics & statement_topics
         for topic in shared_topics & NARROWER.keys():
             if NARROWER[topic] & statement_topics - question_content.topics:
@@ -143,7 +157,10 @@ class Question:
         if relatives and not relatives & statement_topics:
             return 0.0
         shared_words = question_content.words & _stems(sentence, self.language)
-        score = (TOPIC_WEIGHT * len(shared_topics) + len(shared_words)) / weight
+        shared_choices = sum(_share(each, shared_topics) for each in question_content.choices)
+        score = (TOPIC_WEIGHT * shared_choices + len(shared_words)) / weight
+        if relatives and not self._tells_of_relative(shared_topics):
+            score = min(score, RELATIVE_ONLY)
         of_another = (
             not is_own and _OF_ITSELF.match(sentence) and not _SECOND_PERSON.search(sentence)
         )
@@ -159,6 +176,12 @@ class Question:
             score -= _UNREAL
         return max(0.0, score - (0 if is_own else _OTHER_AUTHOR))
 
+    def _tells_of_relative(self, shared_topics: frozenset[str]) -> bool:
+        """Whether a statement about a relative has a topic of what is asked about the relative;
+        true if nothing else is asked."""
+        others = [each for each in self.content.choices if each.isdisjoint(topics.RELATIVES)]
+        return not others or any(not each.isdisjoint(shared_topics) for each in others)
+
     def _is_about_another_name(self, sentence: str, language: str) -> bool:
         """Whether a person whom neither the subject's names nor the question contain is the subject
         of a sentence. Only English sentences of the form "Tom is …", "Tom lives …": a noun that
@@ -167,9 +190,18 @@ class Question:
         if match is None or _FIRST_PERSON.search(sentence):
             return False
         name = fold(match[1])
-        if name in self._names or name in _folded_stop(language) or _topics_told(name, language):
+        if name in self._names or name in _folded_stop(language):
+            return False
+        if _topics_told(name, language, frozenset(topics.cues(language).statements)):
             return False
         return stem(name, language) not in self.content.words
+
+
+def _share(choice: frozenset[str], shared_topics: frozenset[str]) -> float:
+    """How far a statement is about a choice of topics: one of them is enough, and a statement about
+    all of them comes before those about one."""
+    shared = len(choice & shared_topics)
+    return 1 - NOT_SHARED * (1 - shared / len(choice)) if shared else 0.0
 
 
 def is_unreal(sentence: str, language: str) -> bool:
@@ -214,23 +246,44 @@ def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
 def _content_asked(text: str, language: str, names: Collection[str]) -> Content:
     cues, folded = topics.cues(language), fold(text)
     mask = bytearray(len(folded))
-    question_topics = {
-        topic for topic, pattern in cues.questions.items() if _mask(pattern, folded, mask)
+    spans = {
+        topic: [match.span() for match in pattern.finditer(folded)]
+        for topic, pattern in cues.questions.items()
     }
+    spans = {topic: each for topic, each in spans.items() if each}
+    for start, end in (span for each in spans.values() for span in each):
+        mask[start:end] = b"\1" * (end - start)
     _mask(cues.weak, folded, mask)
     for name in names:
         _mask(re.compile(re.escape(name)), folded, mask)
     rest = "".join(" " if mask[index] else char for index, char in enumerate(folded))
-    return Content(frozenset(question_topics), frozenset(_rest_stems(rest, language)))
+    words = frozenset(_rest_stems(rest, language))
+    return Content(frozenset(spans), _choices(spans), words)
+
+
+def _choices(spans: Mapping[str, Sequence[tuple[int, int]]]) -> list[frozenset[str]]:
+    """The topics that share a word of the question, together."""
+    choices: list[tuple[set[str], list[tuple[int, int]]]] = []
+    for topic, topic_spans in spans.items():
+        joined, joined_spans = {topic}, list(topic_spans)
+        separate = []
+        for choice in choices:
+            if any(a < d and c < b for a, b in joined_spans for c, d in choice[1]):
+                joined |= choice[0]
+                joined_spans += choice[1]
+            else:
+                separate.append(choice)
+        choices = [*separate, (joined, joined_spans)]
+    return [frozenset(each) for each, _ in choices]
 
 
 @lru_cache(maxsize=2_048)
-def _topics_told(sentence: str, language: str) -> frozenset[str]:
+def _topics_told(sentence: str, language: str, among: frozenset[str]) -> frozenset[str]:
+    """Those of the topics that a sentence is about."""
     folded = fold(sentence)
+    statements = topics.cues(language).statements
     return frozenset(
-        topic
-        for topic, pattern in topics.cues(language).statements.items()
-        if pattern.search(folded)
+        topic for topic in among if topic in statements and statements[topic].search(folded)
     )
 
 

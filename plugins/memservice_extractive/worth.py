@@ -13,7 +13,7 @@ from memservice.domain.text.scripts import (
     KANA_LETTERS,
     KATAKANA_LETTERS,
 )
-from memservice_extractive import phrases
+from memservice_extractive import phrases, requests
 from memservice_extractive.language import UNSPACED, end_of_words, fold, words
 from memservice_extractive.lexicon import (
     EMPTY_CHINESE,
@@ -137,10 +137,13 @@ def judge(sentence: str, language: str) -> Judgement:
     command = phrases.COMMAND.get(language)
     # An opener such as "please" belongs to the command, so match the sentence with and without it.
     starts = (bare, _bare(sentence), _INTRODUCTION.sub("", bare))
-    if command and any(map(command.search, starts)):
-        if not (phrases.STANDING[language].search(sentence) or phrases.REPLIES.search(sentence)):
+    is_command = command is not None and any(map(command.search, starts))
+    if is_command and not requests.is_experience(bare, language):
+        is_lasting = phrases.STANDING[language].search(sentence) or phrases.REPLIES.search(sentence)
+        if is_lasting and not requests.asks_again(sentence):
+            kind = "instruction"
+        elif not requests.notes(sentence):
             return Judgement("command")
-        kind = "instruction"
     elif _addresses_other(text, language):
         return Judgement("address")
     is_informative = informative(text, language, subject_needed=kind == "statement")

@@ -58,7 +58,9 @@ from memservice_extractive import (
     prose,
     relevance,
     replies,
+    requests,
     sentences,
+    tails,
     topics,
     when,
     worth,
@@ -274,9 +276,24 @@ SENTENCES: dict[str, Callable[[str], object]] = {
         for each in TIME_WORDS
     },
     **{
-        f"topics in {each}": partial(relevance._topics_told.__wrapped__, language=each)
+        f"topics in {each}": partial(
+            relevance._topics_told.__wrapped__,
+            language=each,
+            among=frozenset(topics.cues(each).statements),
+        )
         for each in topics.LANGUAGES
     },
+    "content of a question": lambda t: [relevance.Question(t, usual=each) for each in ("en", "zh")],
+    "statement within": lambda t: [
+        tails.statement_within(t + end, each, kind)
+        for each in ("en", "zh")
+        for end, kind in (("?", "question"), (": I run", "command"))
+    ],
+    "requests": lambda t: (
+        requests.notes(t),
+        requests.asks_again(t),
+        requests.is_experience(t, "fr"),
+    ),
     "score": lambda t: relevance.Question("Where does he live?").score(t, "en"),
     "core": lambda t: [worth.core(t, each) for each in ("en", "zh", "ja")],
     "question": lambda t: [worth.is_question(t, each) for each in ("en", "de", "zh", "ja")],

@@ -44,6 +44,23 @@ RELATIVES = frozenset(
 ONE_VALUE = frozenset({"home", "employer", "profession", "age"})
 """Topics with one true value at a time: a newer statement replaces an older one."""
 
+IMPERSONAL = frozenset(
+    {
+        "colour",
+        "deadline",
+        "device",
+        "game",
+        "garden",
+        "money",
+        "project",
+        "series",
+        "size",
+        "software",
+        "team",
+    }
+)
+"""Topics that questions about the world have as well: alone, they are not about a person."""
+
 _MAIL = r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"
 _NUMBER = r"\+?\d[\d ()/-]{6,20}\d"
 _PLACEHOLDERS = {"@mail": _MAIL, "@number": _NUMBER, "@address": f"(?:{_MAIL}|{_NUMBER})"}
@@ -74,13 +91,15 @@ class Cues:
 
 @cache
 def cues(language: str) -> Cues:
-    module = import_module(f"{__name__}.{language if language in LANGUAGES else USUAL}")
-    has_spaces = module.__name__.rpartition(".")[2] not in UNSPACED
+    name = language if language in LANGUAGES else USUAL
+    module = import_module(f"{__name__}.{name}")
+    more = import_module(f"memservice_extractive.vocabulary.{name}").CUES
+    has_spaces = name not in UNSPACED
     questions, statements, words = {}, {}, {}
-    for topic, cue_list in module.CUES.items():
-        before, bar, after = cue_list.partition(" |")
-        questions[topic] = pattern(before, has_spaces)
-        statement_cues = after if bar else before
+    for topic in {**module.CUES, **more}:
+        usual_cues, more_cues = _both(module.CUES.get(topic, "")), _both(more.get(topic, ""))
+        question_cues, statement_cues = map(" ".join, zip(usual_cues, more_cues, strict=True))
+        questions[topic] = pattern(question_cues, has_spaces)
         statements[topic] = pattern(statement_cues, has_spaces)
         words[topic] = " ".join(
             cue.replace("*", "").replace("_", " ")
@@ -97,6 +116,12 @@ def cues(language: str) -> Cues:
         re.compile(module.NAME),
         words,
     )
+
+
+def _both(cue_list: str) -> tuple[str, str]:
+    """The cues of questions and those of statements."""
+    before, bar, after = cue_list.partition(" |")
+    return before, after if bar else before
 
 
 def pattern(cue_list: str, has_spaces: bool) -> re.Pattern[str]:

@@ -30,7 +30,7 @@ CUES = {
     "allergy": "alergi* intoleran*",
     "health": "enferm* salud medic* diagnos* asma diabet* migran* operacion",
     "partner": "marido mujer esposo esposa pareja novio novia casad* solter*",
-    "children": "hijo hijos hija hijas nino ninos nina ninas bebe",
+    "children": "hijo hijos hija hijas nino ninos nina ninas",
     "mother": "madre mama",
     "father": "padre papa",
     "parents": "padres",

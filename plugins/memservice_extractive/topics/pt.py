@@ -36,7 +36,7 @@ CUES = {
         "| doenca* doente saude remedio* diagnos* asma diabet* enxaqueca* cirurgia bombinha"
     ),
     "partner": "marido mulher esposo esposa companheir* namorado namorada casad* solteir*",
-    "children": "filho filhos filha filhas crianca criancas bebe",
+    "children": "filho filhos filha filhas crianca criancas",
     "mother": "mae mamae",
     "father": "pai papai",
     "parents": "pais",
@@ -77,7 +77,7 @@ CUES = {
     "commute": "para_o_trabalho ao_trabalho trabalhar_de | para_o_trabalho ao_trabalho bicicleta",
     "study": (
         "estuda estudo estudos universidade faculdade escola curso universitario | estudo "
-        "estudei universidade faculdade faco curso_de oceanografia"
+        "estudei universidade faculdade faco_faculdade curso_de"
     ),
     "style": (
         "devo_responder responder_a como_devo tom assistente | sempre nunca por_favor responda "

@@ -1,0 +1,220 @@
+"""German."""
+
+from __future__ import annotations
+
+CUES = {
+    "home": (
+        "wohnort wohnhaft stadt ort niedergelassen ansassig ansaessig zu_hause miete* nachbar* | "
+        "wohnort wohnhaft umgezogen eingezogen bin_nach_*_gezogen neue_wohnung mietwohnung wg "
+        "miete* zu_hause schlussel eigenheim altbau* hausboot niedergelassen"
+    ),
+    "origin": (
+        "geburtsort wurzeln woher ursprunglich | geburtsort wurzeln ursprunglich gebürtig* "
+        "geburtig* gross_geworden"
+    ),
+    "employer": (
+        "arbeitsplatz betrieb unternehmen berufstatig tatig beschaftigt angestellt "
+        "verdient_*_geld | arbeitsplatz betrieb unternehmen angestellt eingestellt kundige* "
+        "kundigung gewechselt befordert schicht* selbststandig neue_stelle neuer_job probezeit "
+        "tatig filiale kanzlei praxis_als amt"
+    ),
+    "profession": (
+        "tatigkeit tatig lebensunterhalt brotchen arbeitet_*_als was_macht_* | *lehrer* *arzt "
+        "*arztin *pfleger* *schwester *erzieher* *ingenieur* *technik* *entwickler* "
+        "*informatiker* *verkaufer* *berater* *meister* *macher* *mechaniker* *elektriker* "
+        "*maurer* *maler *malerin *gartner* *bauer *bauerin *landwirt* *friseur* *florist* "
+        "*backer* *metzger* *koch *kochin *kellner* *fahrer* *pilot* *polizist* *feuerwehr* "
+        "*soldat* *richter* *notar* *steuerberater* *buchhalter* *architekt* *designer* "
+        "*grafiker* *fotograf* *journalist* *redakteur* *ubersetzer* *dolmetscher* *bibliothekar* "
+        "*apotheker* *hebamme* *physiotherapeut* *therapeut* *psycholog* *biolog* *chemiker* "
+        "*physiker* *wissenschaftler* *professor* *dozent* *schneider* *schreiner* *zimmermann "
+        "*dachdecker* *schlosser* *optiker* *logopad* *sekretar* *kaufmann *kauffrau "
+        "*sachbearbeiter* *leiter *leiterin *azubi* ausbildung_zur ausbildung_zum *student* "
+        "*musiker* *schauspieler* *kunstler* *imker* *forster* *winzer* *tierarzt* *zahnarzt* "
+        "*anwalt* *hausmeister* *postbot* *trainer* *steward* rente pensionier* ruhestand"
+    ),
+    "age": (
+        "alter wieviel_jahre geburtsjahr | jahre_jung werde_# wurde_# ende_dreissig "
+        "mitte_dreissig anfang_dreissig jahrgang"
+    ),
+    "birthday": "geburtstag_* wann_*_geboren | geburtstag_am werde_# wurde_#",
+    "food": (
+        "gericht* lieblingsessen speise* mahlzeit* ernahrungs* kuche verzicht* | "
+        "lieblingsgericht* gericht* brot kase pizza nudel* spatzle kasespatzle suppe eintopf "
+        "kartoffel* schnitzel sushi curry obst gemuse reis fisch wurst schokolade eis backe "
+        "backen gebacken pflanzlich laktose* gluten* zucker* fasten* rohkost pescetari* rind "
+        "schwein* geback kekse"
+    ),
+    "drink": (
+        "durst* | espresso cappuccino milch wasser limo* cola mate schorle whisky gin schnaps "
+        "sekt nuchtern kakao"
+    ),
+    "allergy": (
+        "vertragt vertragen reagier* meiden verzichten | reagiere ausschlag heuschnupfen niesen "
+        "schwillt nicht_essen juckt zoliakie anaphyl*"
+    ),
+    "health": (
+        "leiden schmerz* gesundheitlich* medizinisch* chronisch* verletz* | leide schmerzen "
+        "chronisch* bluthochdruck blutdruck schilddruse* rheuma* arthrose epileps* anamie "
+        "depress* angst* burnout schlaflos* neurodermit* tinnitus bandscheib* rucken* krebs "
+        "gebrochen verstaucht schwanger* allergie zoliakie gicht reflux adhs legasthen* horgerat* "
+        "hexenschuss ischias schwindel kreuzband* meniskus bypass"
+    ),
+    "partner": (
+        "beziehung lebensgefahrt* familienstand zusammen freund_von | meine_freundin mein_freund "
+        "lebensgefahrt* geschieden scheidung verwitwet witwe* zusammen_mit verlobte verlobter "
+        "meine_bessere_halfte heirate*"
+    ),
+    "children": (
+        "nachwuchs zwillinge stieftochter stiefsohn | nachwuchs zwillinge stieftochter stiefsohn "
+        "kleine kleiner alteste alteste* jungste*"
+    ),
+    "siblings": (
+        "bruder schwester brudern schwestern | bruder schwester brudern schwestern "
+        "zwillingsbruder zwillingsschwester"
+    ),
+    "mother": "mutti mami",
+    "father": "vati papi",
+    "friend": "kumpel beste_freundin bester_freund",
+    "relatives": "schwager* schwieger* enkel* patenkind",
+    "pets": (
+        "tierisch* *hund *katze vierbein* | *hund *hunde *hundin *katze *katzen *kater welpe "
+        "kaninchen hase hasen ratte* maus mause *fisch fische aquarium gecko schlange echse pony "
+        "esel ziege* ente enten papagei* sittich* labrador collie schaferhund mischling mops "
+        "bulldogge beagle corgi terrier spaniel igel bartagame huhner"
+    ),
+    "leisure": (
+        "treibt_* trainier* training aktiv* entspann* vereins* abende feierabend | trainier* "
+        "training marathon triathlon joggen laufen rudern kajak* surfen segeln bouldern boxen "
+        "judo karate fechten bogenschiess* badminton squash basketball volleyball handball hockey "
+        "golf kegeln bowling ballett salsa tango pilates skat* snowboard* tauch* topfer* nahe "
+        "nahen strick* hakel* stick* bastel* zeichn* imker* geocach* reite reiten camping campen "
+        "zelten puzzl* brettspiel* theater* ratsel* sudoku kochen kraul* kalligraf* aquarell* "
+        "tischtennis sammle gartel* gartenarbeit pilze vogel* sternwart* astronomie"
+    ),
+    "music": (
+        "musikinstrument* musiziert hort | saxofon saxophon trompete posaune klarinette oboe "
+        "harfe ukulele banjo akkordeon ziehharmonika mundharmonika mandoline bratsche bass "
+        "kontrabass fagott keyboard orgel trommel* dudelsack querflote blockflote geigen sopran "
+        "alt tenor bariton jazz rock metal techno klassik"
+    ),
+    "film": "kino gesehen schaut | kino",
+    "series": "serie serien fernsehen schaut | serie serien staffel folge* netflix",
+    "book": "lektur* krimi* gedicht* literatur gelesen | krimi* gedicht* lektur* gelesen thriller",
+    "favourite": (
+        "bevorzugt_* schatzt_*_meisten mag_*_am besonders_gern bestes am_meisten lieber | "
+        "liebling* liebe am_meisten am_besten uber_alles konnte_*_jeden_tag fan_von grosser_fan "
+        "nichts_geht_uber besonders_gern mein_absolut* meine_absolut*"
+    ),
+    "dislike": (
+        "nicht_mag hasst mag_nicht mag_*_nicht nervt verabscheut abneig* stort | hasse mag_kein* "
+        "nervt verabscheu* kann_*_nicht_leiden nicht_ausstehen mag_*_nicht graut"
+    ),
+    "languages": (
+        "fremdsprache* beherrscht muttersprachl* | beherrsche englisch franzosisch spanisch "
+        "italienisch portugiesisch russisch chinesisch japanisch niederlandisch schwedisch "
+        "polnisch turkisch arabisch danisch norwegisch fliessend plattdeutsch"
+    ),
+    "contact": "telefonisch | anrufen whatsapp",
+    "wedding": "standesamt trau* | standesamt hochzeit* verlobung flitterwochen ja-wort heiraten",
+    "travel": (
+        "urlaubsziel reiseziel fliegt fahrt_*_hin wohin ausflug | urlaub* gebucht ausflug "
+        "kreuzfahrt wohnmobil rundreise radtour wanderurlaub verreisen fluge zugfahrt hutte"
+    ),
+    "commute": "kommt_*_arbeit weg_zur_arbeit | strassenbahn u-bahn s-bahn bus zug radle rad",
+    "study": (
+        "studiengang studienfach schulform abschluss hochschulabschluss | studier* semester "
+        "master bachelor promotion promovier* abitur abschluss doktorarbeit masterarbeit "
+        "bachelorarbeit lehre azubi"
+    ),
+    "style": (
+        "antworten_gestaltet wunscht_*_antworten antwortlange tonfall stil anrede schreibstil "
+        "formatier* lang_*_antworten lange_durfen gewunscht | knapp stichpunkt* stichwort* "
+        "ohne_emojis keine_emojis hoflich formlich locker verzichte tabelle* einfach* sprache "
+        "metrisch siezen erklar* vermeide lass"
+    ),
+    "plans": "vorhaben vorhat geplant demnachst plant_* | vorhaben geplant habe_vor demnachst",
+    "car": (
+        "motorrad roller mobil fahrzeugtyp | motorrad roller passat polo audi mercedes renault "
+        "peugeot fiat volvo mazda hyundai kia tesla dacia seat volkswagen elektroauto "
+        "fuhrerschein kombi moped e-auto"
+    ),
+    "appointment": (
+        "arztbesuch wann_*_zahnarzt wann_muss verabredet vorstellungsgesprach | zahnarzttermin "
+        "kontrolltermin vorstellungsgesprach um_#:#_uhr um_#.# *termin"
+    ),
+    "medication": (
+        "arznei* pille* mittel behandel* | arznei* pille spray insulin tropfen salbe ibuprofen "
+        "antibiotik* spritze* thyroxin *hemmer mg"
+    ),
+    "phone": "rufnummer erreicht_man anrufen | rufnummer mobil",
+    "device": (
+        "handy smartphone laptop computer rechner tablet gerat betriebssystem | iphone android "
+        "samsung pixel laptop macbook thinkpad computer rechner tablet ipad linux windows xiaomi "
+        "smartphone"
+    ),
+    "learning": (
+        "beibringen bringt_*_bei | vhs volkshochschule gelernt sprachkurs anfangerkurs belege "
+        "unterricht bringe_mir"
+    ),
+    "smoking": "zigaretten nikotin | zigaretten nikotin nichtraucher* vape geraucht rauchen",
+    "author": "dichter* schreibt | schriftsteller* autor* dichter* bucher_von romane_von",
+    "singer": "kunstler* musiker* gruppe | konzert album lieder",
+    "team": (
+        "verein mannschaft fan drückt_*_daumen anfeuer* fussballverein | verein mannschaft fan "
+        "dauerkarte stadion hsv bvb bayern schalke"
+    ),
+    "game": (
+        "videospiel* computerspiel* spiel konsole zockt | videospiel* zocke playstation xbox "
+        "switch nintendo konsole minecraft"
+    ),
+    "colour": "farbe farben lieblingsfarbe | lieblingsfarbe farbe",
+    "fear": "angst fürchtet phobie | angst fürchte phobie panik grusel*",
+    "goal": (
+        "ziel ziele traum traumt wunsch* | ziel traum traume_davon spare_auf wunsche_mir irgendwann"
+    ),
+    "doctor": (
+        "hausarzt zahnarzt arztin arzt therapeut* | hausarzt hausarztin zahnarzt zahnarztin "
+        "arztin dr therapeut*"
+    ),
+    "sleep": "schlaf* aufsteh* bett | schlaf* stehe_*_auf wecker fruhaufsteher* nachteule",
+    "money": (
+        "verdient gehalt einkommen budget miete | verdiene gehalt einkommen budget euro_im_monat "
+        "netto brutto"
+    ),
+    "religion": (
+        "religion glaube* konfession kirche | katholisch evangelisch muslim* moslem* jude* "
+        "judisch buddhis* atheist* kirche moschee ramadan"
+    ),
+    "size": (
+        "gross grosse wiegt gewicht schuhgrosse blutgruppe | gross_bin cm kilo kg wiege "
+        "schuhgrosse blutgruppe"
+    ),
+    "software": (
+        "programm* software app werkzeug editor browser | programm software app excel vim python "
+        "java photoshop"
+    ),
+    "project": (
+        "projekt* arbeitet_an schreibt_an baut | projekt* arbeite_an schreibe_an baue_gerade"
+    ),
+    "collection": "sammelt sammlung | sammle sammlung",
+    "volunteering": (
+        "ehrenamt* freiwillig* engagier* | ehrenamt* freiwillig* engagier* tafel tierheim"
+    ),
+    "garden": (
+        "garten pflanz* balkon | garten pflanz* balkon tomaten rosen krauter hochbeet "
+        "schrebergarten"
+    ),
+    "deadline": "frist abgabe prufung | frist abgabe abgeben prufung klausur",
+    "diet": (
+        "ernahr* vegetari* vegan* fleisch | vegetari* vegan* pescetari* fleisch fisch koscher "
+        "halal gluten* laktose* pflanzlich"
+    ),
+    "sport": (
+        "sport sportart* treibt trainier* | trainier* training marathon triathlon joggen jogg* "
+        "laufe lauf* schwimm* rudern kajak* surfen segeln klett* kletter* bouldern boxen judo "
+        "karate fechten bogenschiess* badminton squash basketball volleyball handball hockey golf "
+        "kegeln pilates yoga skat* snowboard* tauch* tennis fussball ski radfahren radle "
+        "tischtennis turn* wander*"
+    ),
+}

@@ -1,0 +1,248 @@
+"""English."""
+
+from __future__ import annotations
+
+CUES = {
+    "home": (
+        "located location based_in city town village neighbourhood neighborhood reside* settle* "
+        "stay* rent rents landlord where_is_*_now | based_in based_out_of located neighbourhood "
+        "neighborhood rent* landlord flat_in studio_in cottage moved_to new_place my_place "
+        "place_in keys_to got_the_keys bought_a_house bought_a_flat relocat* settled settling "
+        "unpack* roommate* flatmate* housemate*"
+    ),
+    "origin": (
+        "homeland country_of_origin roots ancestry originally birthplace | originally homeland "
+        "roots born_in raised_in grew_up emigrated immigrated came_here_from"
+    ),
+    "employer": (
+        "workplace firm organisation organization business startup earns_*_living | workplace "
+        "firm startup hired laid_off fired resigned promoted promotion new_job first_day shift "
+        "shifts my_boss freelance* self-employed start_at starting_at on_the_payroll "
+        "contract_with run_a_* own_a_shop own_business"
+    ),
+    "profession": (
+        "occupation trade living for_work job employed earn_a_living paid_for | architect* "
+        "accountant* actor actress analyst artist barista barber beekeeper biologist bookkeeper "
+        "bricklayer builder butcher cabin_crew cardiologist carer chemist cleaner coach composer "
+        "cook copywriter courier curator dentist dietitian director economist editor electrician "
+        "engineer* farmer firefighter fisherman florist gardener geologist geographer graphic "
+        "hairdresser historian illustrator instructor interpreter janitor jeweller joiner judge "
+        "landscaper lecturer librarian lifeguard locksmith machinist marketing mason midwife "
+        "miner musician nanny notary nurse* optician optometrist painter paralegal paramedic "
+        "pastor pharmacist photographer physicist physio* pilot police* postman postwoman potter "
+        "principal producer professor psychologist radiologist ranger realtor receptionist roofer "
+        "sailor salesperson salesman saleswoman secretary security_guard seamstress "
+        "shop_assistant social_worker soldier statistician surgeon surveyor tailor teach teaches "
+        "therapist tour_guide trainer translator truck_driver tutor vet veterinarian "
+        "warehouse_worker web_dev* welder by_trade for_a_living promoted_to apprentice* intern "
+        "internship i_work_in i_run_a"
+    ),
+    "age": (
+        "age_of old years_of_age | years_of_age turning turned turn_# birthday_*_# in_my_forties "
+        "in_my_thirties in_my_twenties in_my_fifties in_my_sixties in_my_late_* in_my_early_*"
+    ),
+    "birthday": "birthdate celebrate* | birthdate bday b-day born_on turn_#",
+    "food": (
+        "dish dishes cuisine snack* dessert* meal_*_like treat pastry cake avoid | dish cuisine "
+        "snack* dessert* pastry cake pie bread cheese sushi pizza pasta lasagn* curry ramen "
+        "noodles soup stew steak burger* taco* dumpling* chocolate ice_cream rice fruit "
+        "vegetables plant-based pork beef chicken_soup seafood shellfish dairy sugar keto "
+        "low-carb paleo fasting bake bakes baked roast risotto biryani pancake*"
+    ),
+    "drink": (
+        "thirst* booze | espresso latte cappuccino matcha chai cider whisky whiskey gin cocktail* "
+        "lemonade soda cola milk teetotal* sober caffeine decaf kombucha"
+    ),
+    "allergy": (
+        "tolerate* not_tolerate can't_*_eat should_*_avoid react* dangerous_for_* | allergic "
+        "react_badly makes_me_sneeze swell* rash hay_fever epipen epi-pen"
+    ),
+    "health": (
+        "ailment suffer* diagnosis medical disorder chronic pain complaint headache* | suffer* "
+        "chronic pain arthritis epilep* anaemi* anemi* adhd autis* dyslexi* depress* anxiety "
+        "insomnia hypertension blood_pressure cholesterol thyroid crohn* celiac coeliac eczema "
+        "psoriasis tinnitus scoliosis lupus cancer broke_my sprained twisted hernia slipped_disc "
+        "sciatica back_pain bad_back vertigo sinus* glaucoma hearing_aid* pacemaker sleep_apnea "
+        "endometriosis pregnan* fibromyalgia gout reflux ibs"
+    ),
+    "partner": (
+        "dating relationship significant_other marital engaged together_with better_half | "
+        "ex-husband ex-wife dating divorced divorce widow* engaged my_other_half my_better_half "
+        "girlfriend boyfriend hubby missus newlywed*"
+    ),
+    "children": (
+        "offspring toddler twins stepson stepdaughter | toddler twins triplets newborn stepson "
+        "stepdaughter my_eldest my_youngest my_oldest my_girls my_boys my_little_one"
+    ),
+    "parents": "mum_and_dad mom_and_dad",
+    "siblings": (
+        "brother brothers sister sisters sibling | brother brothers sister sisters sibling "
+        "twin_brother twin_sister"
+    ),
+    "friend": "best_friend pal mate",
+    "colleague": "teammate workmate",
+    "pets": (
+        "animal kitten cockatiel | cockatiel corgi beagle dachshund collie spaniel labradoodle "
+        "goldendoodle bulldog husky pug mutt tabby siamese persian maine_coon bunny rats rat mice "
+        "gecko iguana snake goldfish aquarium pony horses goats ducks parakeet budgies hedgehog "
+        "hens hen rescue_dog rescue_cat vet"
+    ),
+    "leisure": (
+        "exercise workout spend_*_evenings unwind relax pastime for_fun activities activity "
+        "active | train_for marathon triathlon half_marathon exercise* workout* jog* row rowing "
+        "kayak* surf* sail* climb bouldering boxing judo karate taekwondo fencing archery "
+        "badminton squash basketball volleyball cricket rugby hockey golf bowling ballet salsa "
+        "tango zumba pilates crossfit skateboard* snowboard* ski skate skating dive diving scuba "
+        "pottery ceramics sew* crochet* quilt* embroider* woodwork* carpentry origami sketch* "
+        "draw drawing birdwatch* bird-watch* stargaz* astronomy camp camping bake baking puzzle* "
+        "crosswords board_games dungeons collecting beekeep* foraging geocaching horse_riding "
+        "riding calligraphy watercolo* theatre improv ping-pong table_tennis"
+    ),
+    "music": (
+        "play_*_instrument musical genre listen* | saxophone trumpet trombone clarinet oboe harp "
+        "ukulele banjo accordion harmonica mandolin viola bass bassoon keyboard organ bagpipes "
+        "percussion djembe synth* recorder flute lute choir soprano alto tenor baritone jazz rock "
+        "metal techno hip-hop folk classical"
+    ),
+    "film": "watch* documentary | watch* documentary cinema director",
+    "series": (
+        "series show shows tv television sitcom streaming | series tv_show show sitcom netflix "
+        "season episode* binge*"
+    ),
+    "book": (
+        "literature poem poet fiction | finished_reading poem poet thriller memoir biography "
+        "by_*_is_my reread*"
+    ),
+    "favourite": (
+        "favourit* favorit* best like_*_most like_*_best most_like loves_*_most top go-to | love "
+        "loves adore adores prefer best my_go-to all-time can't_get_enough nothing_beats "
+        "never_get_tired the_most obsessed huge_fan big_fan"
+    ),
+    "dislike": (
+        "dislike* hate hates can't_stand detest* annoy* not_like doesn't_like | hate hates "
+        "dislike* can't_stand detest* loathe* annoy* not_a_fan i_don't_like"
+    ),
+    "languages": (
+        "mother_tongue native_language tongue understand* | native_speaker i_speak french spanish "
+        "german italian portuguese russian chinese mandarin japanese korean arabic dutch swedish "
+        "norwegian danish finnish polish turkish greek hindi urdu swahili welsh irish"
+    ),
+    "contact": "get_in_touch | get_in_touch number_is email_me text_me whatsapp",
+    "wedding": (
+        "ceremony honeymoon tie_the_knot spouse_on | ceremony honeymoon tie_the_knot "
+        "tying_the_knot fiance fiancee proposed"
+    ),
+    "travel": (
+        "going_on_holiday destination abroad visit visiting fly flying country | flights flight "
+        "booked going_to_*_in cruise backpack* road_trip hostel airbnb itinerary tickets_to "
+        "train_to weekend_in week_in weeks_in"
+    ),
+    "commute": (
+        "way_to_work get_to_the_office transport* travel_to_work | tram metro subway tube cycle "
+        "walk_to carpool ferry bicycle"
+    ),
+    "study": (
+        "major degree_in enrolled course campus phd thesis master's bachelor's diploma | phd "
+        "thesis master's bachelor's diploma major enrolled semester campus freshman sophomore "
+        "graduated graduate dissertation apprenticeship"
+    ),
+    "style": (
+        "should_i_address reply response length tone style_of answer_*_questions writing_style "
+        "how_long_may kept_in formatted | short brief concise formal informal casual metric "
+        "bullet_points no_emojis without_emojis don't_use avoid plain spell lowercase uppercase "
+        "tables in_english in_spanish in_german in_french step_by_step"
+    ),
+    "plans": "intend* upcoming going_to hope* | hope_to intend* planning",
+    "car": (
+        "motorbike motorcycle scooter vehicle wheels | motorbike motorcycle scooter van mazda "
+        "nissan hyundai kia subaru volvo peugeot citroen opel audi mercedes chevrolet jeep suzuki "
+        "porsche seat dacia mini hybrid electric_car licence license drove"
+    ),
+    "appointment": (
+        "see_the_doctor see_the_dentist scheduled schedule when_is_*_dentist | scheduled "
+        "booked_in dentist_on surgery_on interview_on at_#:#_* on_the_#* slot"
+    ),
+    "medication": (
+        "drug drugs prescri* treat* | prescri* inhaler insulin antibiotic* ibuprofen paracetamol "
+        "metformin dose mg painkiller* antihistamine* vitamin* statin* beta_blocker* injection* "
+        "levothyroxine"
+    ),
+    "phone": "call dial | reached_on call_me_on",
+    "device": (
+        "device phone_model smartphone laptop computer tablet operating_system mobile_phone phone "
+        "mobile | iphone android pixel samsung galaxy laptop macbook thinkpad computer desktop "
+        "tablet ipad linux ubuntu fedora windows macos chromebook kindle smartphone xiaomi "
+        "oneplus"
+    ),
+    "learning": (
+        "learn learns class teach_*_self | learn evening_class night_class duolingo tutor "
+        "signed_up_for enrolled teaching_myself started_learning"
+    ),
+    "smoking": "cigarettes tobacco vape* | vape* vaping nicotine tobacco quit_smoking",
+    "author": "writes_*_favourite | poet novelist author by_far_my_favourite_writer",
+    "singer": "musician_*_like singer_*_like band* | concert album songs gig",
+    "team": (
+        "team club football_team supports support cheer* root* fan | team club fan supporter "
+        "season_ticket match root_for cheer*"
+    ),
+    "game": (
+        "video_game videogame game games gaming console | game games gaming playstation xbox "
+        "nintendo switch steam zelda minecraft"
+    ),
+    "colour": "colour color colours colors | colour color",
+    "fear": "afraid fear fears scared phobia | afraid fear fears scared terrified phobia panic",
+    "goal": (
+        "goal goals dream dreams ambition aspire* want_to_become aim | goal goals dream_of "
+        "my_dream ambition aspire* saving_for saving_up someday"
+    ),
+    "doctor": (
+        "dentist gp doctor's_name therapist vet physician specialist | dentist gp my_doctor dr "
+        "therapist physician specialist"
+    ),
+    "sleep": (
+        "sleep sleeps bedtime wake wakes get_up gets_up | sleep bedtime wake get_up alarm "
+        "insomnia early_bird night_owl"
+    ),
+    "money": (
+        "salary earn earns income budget rent_cost pay pays savings | salary earn income budget "
+        "per_month a_month savings euros dollars pounds"
+    ),
+    "religion": (
+        "religion religious faith believe_in church | religion religious muslim christian "
+        "catholic protestant jewish buddhist hindu atheist church mosque temple synagogue ramadan"
+    ),
+    "size": (
+        "tall height weigh weighs weight shoe_size size blood_type | tall height weigh kilos kg "
+        "cm shoe_size size_# feet blood_type"
+    ),
+    "software": (
+        "software app tool tools program programs editor programming_language ide browser | "
+        "software app editor vim emacs excel python rust java javascript typescript photoshop "
+        "figma firefox chrome"
+    ),
+    "project": (
+        "project projects working_on writing building | project projects working_on writing_a "
+        "building_a launching thesis novel prototype"
+    ),
+    "collection": "collect collects collection | collect collecting collection",
+    "volunteering": "volunteer* charity charitable | volunteer* charity shelter food_bank",
+    "garden": (
+        "garden gardening plants grow grows balcony allotment | garden gardening plants grow "
+        "balcony allotment tomatoes roses herbs greenhouse"
+    ),
+    "deadline": (
+        "deadline due exam test hand_in submit | deadline due exam hand_in submit by_friday "
+        "by_monday"
+    ),
+    "diet": (
+        "diet vegetarian vegan meatless dietary | vegetarian vegan pescatarian kosher halal "
+        "gluten lactose keto meat fish plant-based dairy"
+    ),
+    "sport": (
+        "sport sports exercise workout | train_for training marathon triathlon exercise* workout* "
+        "jog* run runs running row rowing kayak* surf* sail* swim* climb* hik* bouldering boxing "
+        "judo karate taekwondo fencing archery badminton squash basketball volleyball cricket "
+        "rugby hockey golf bowling pilates yoga crossfit skateboard* snowboard* ski skiing skate "
+        "skating dive diving scuba tennis football soccer cycl* gym ping-pong"
+    ),
+}

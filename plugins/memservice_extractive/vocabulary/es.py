@@ -1,0 +1,196 @@
+"""Spanish."""
+
+from __future__ import annotations
+
+CUES = {
+    "home": (
+        "domicilio ciudad localidad barrio pueblo residencia donde_*_ahora alquil* instal* | "
+        "domicilio barrio me_mude nos_mudamos mudanza alquil* instal* nuevo_piso departamento "
+        "empadronad* compramos_un compre_un vivienda"
+    ),
+    "origin": (
+        "natural_de procede* procedencia raices lugar_de_nacimiento | natural_de raices "
+        "originari* me_crie criad*"
+    ),
+    "employer": (
+        "empleador compania negocio despacho laboral contratad* puesto_de_trabajo | empleador "
+        "compania negocio despacho contratar* contrataron ascendieron ascendido ascenso renunci* "
+        "autonom* nuevo_trabajo turno turnos jefe jornada fichad* entre_a_trabajar"
+    ),
+    "profession": (
+        "a_que_se_dedica se_gana_la_vida cargo empleo labor profesional trabaja_* | "
+        "soy_arquitect* soy_contador* soy_contable soy_periodista soy_dentista soy_bombero "
+        "soy_policia soy_piloto soy_fontaner* soy_carpinter* soy_pintor* soy_panader* "
+        "soy_peluquer* soy_conductor* soy_taxista soy_traductor* soy_fotograf* soy_disenador* "
+        "soy_programador* soy_psicolog* soy_veterinari* soy_farmaceutic* soy_maestr* "
+        "soy_agricultor* soy_albanil soy_actor soy_actriz soy_music* soy_biolog* soy_quimic* "
+        "soy_administrativ* soy_secretari* soy_dependient* soy_fisioterapeuta arquitect* "
+        "periodista bombero enfermer* profesor* ingenier* abogad* programador* disenador* "
+        "psicolog* veterinari* farmaceutic* maestr* panader* peluquer* carpinter* fontaner* "
+        "traductor* fotograf* soldador* contable trabajo_en_* de_profesion de_oficio pension "
+        "autonomo encargad* repartidor* taxista conductor* apicultor* matrona bibliotecari*"
+    ),
+    "age": "que_edad anos_cumple cuantos_anos | cumplo_# cumplido_# anos_tengo treinta*",
+    "birthday": (
+        "fecha_de_nacimiento nacio_* cumple cuando_nacio | cumple cumplo_anos nacimiento cumplo_#"
+    ),
+    "food": (
+        "plato platos aliment* gastronom* postre merienda evita receta | plato arroz paella "
+        "tortilla pan queso pizza pasta sopa postre chocolate helado pescado marisco fruta "
+        "verdura* cordero pollo cerdo ternera jamon tarta pastel croquetas empanada* asado "
+        "ceviche tacos guiso lentejas sin_lactosa ayuno"
+    ),
+    "drink": (
+        "tomar | mate infusion* leche agua vermut ron whisky ginebra cerveza* cafe* refresco "
+        "abstemi*"
+    ),
+    "allergy": (
+        "tolera soporta_* sienta_mal no_puede_comer reaccion | reaccion sienta_mal sientan_mal "
+        "me_hincho ronchas urticaria celiac* no_puedo_comer me_pica"
+    ),
+    "health": (
+        "dolencia padece sufre problema_de_salud medic* dolor* condicion | padezco sufro dolor* "
+        "hipertension tension tiroides artritis artrosis epilep* anemia depres* ansiedad insomnio "
+        "cancer hernia ciatica lumbalgia me_rompi me_torci fractura embaraz* colesterol migrana* "
+        "celiac* dermatitis psoriasis tdah apnea vertigo* audifono*"
+    ),
+    "partner": (
+        "sentimental estado_civil relacion conyuge sale_con | divorciad* separad* viud* mi_ex "
+        "prometid* conyuge saliendo_con me_case"
+    ),
+    "children": (
+        "descendencia crio gemelos mellizos hijastr* | gemelos mellizos crio cria nene nena "
+        "mayor_se_llama pequena pequeno hijastr*"
+    ),
+    "siblings": "hermano hermana hermanas | hermano hermana hermanas gemelo gemela",
+    "relatives": "cunado cunada suegra suegro nieto nieta",
+    "friend": "mejor_amig*",
+    "pets": (
+        "animal_de_compania bicho | cachorro perrito gatito galgo podenco labrador caniche "
+        "mestizo conejo conejos cobaya periquito* cotorra iguana serpiente peces pecera acuario "
+        "burro cabra* gallina* pato raton hamster tortugas siames"
+    ),
+    "leisure": (
+        "entretien* ratos_libres se_divierte actividad entrena ejercicio ocio | entreno "
+        "entrenamiento gimnasio maraton natacion correr ciclismo bici senderismo caminat* montan* "
+        "surf remo kayak voley padel baloncesto golf boxeo judo karate esgrima patin* esqui* "
+        "buceo ceramica costura tejer tejo punto ganchillo bordar dibuj* fotograf* teatro zumba "
+        "pilates salsa tango baile huerto jardiner* videojuegos rompecabezas puzles crucigramas "
+        "acampar setas pescar acuarela* caligrafia"
+    ),
+    "music": (
+        "instrumento_* genero escucha | saxofon trompeta trombon clarinete oboe arpa ukelele "
+        "acordeon armonica bateria bajo contrabajo violonchelo chelo flauta organo teclado tambor "
+        "cajon bandoneon charango jazz rock flamenco soprano"
+    ),
+    "film": "peli pelis | peli pelis",
+    "series": "serie series television | serie temporada capitulo* netflix",
+    "book": "lectura obra poema* literatura | lectura poema* novel* leyendo releo",
+    "favourite": (
+        "gusta_mas mas_le_gusta prefiere_* le_encanta mejor | me_encanta me_encantan me_chifla "
+        "adoro mi_preferid* mas_me_gusta me_gusta_mas lo_mejor me_flipa podria_comer nada_como"
+    ),
+    "dislike": (
+        "no_le_gusta odia detesta no_soporta molesta | no_me_gusta odio detesto no_soporto "
+        "me_molesta no_aguanto"
+    ),
+    "languages": (
+        "materna bilingue idioma_* | ingles frances aleman italiano portugues ruso chino japones "
+        "catalan euskera gallego arabe bilingue me_defiendo"
+    ),
+    "contact": "comunicar* escribir* llamar* | whatsapp llamame escribeme",
+    "wedding": (
+        "casara enlace compromiso | nos_casamos pedida_de_mano luna_de_miel prometid* casar*"
+    ),
+    "travel": (
+        "adonde_* ira vacacion* escapada visita* lugar | reserv* billetes escapada crucero "
+        "mochiler* nos_vamos me_voy iremos vuelos viaj*"
+    ),
+    "commute": (
+        "desplaza* transporte ir_al_trabajo llega_al_trabajo | bici bicicleta metro autobus tren "
+        "moto a_pie andando patinete"
+    ),
+    "study": (
+        "titulacion carrera_* curs* licenciatura grado matricul* instituto | carrera master "
+        "doctorado grado licenciatura tesis facultad matricul* instituto fp oposicion* semestre"
+    ),
+    "style": (
+        "tratar trato respond* contest* tono estilo extension larg* redact* idioma_*_responder | "
+        "breve* cort* concis* tutea* trata* de_usted de_tu sin_emojis emojis formal informal tono "
+        "lista tablas evita prefiero_que vinetas en_espanol directo al_grano"
+    ),
+    "plans": "pretende tiene_previsto | pienso previsto proxim*",
+    "car": (
+        "moto maneja motocicleta furgoneta | moto furgoneta volkswagen opel peugeot citroen kia "
+        "hyundai nissan mazda dacia fiat bmw audi tesla electrico carnet"
+    ),
+    "appointment": (
+        "medico_cuando dentista_cuando revision consulta hora_con entrevista | revision dentista "
+        "consulta hora_con entrevista a_las_*"
+    ),
+    "medication": (
+        "farmaco* tratamiento recet* | recet* inhalador insulina antibiotic* ibuprofeno "
+        "paracetamol jarabe gotas pildora* mg medicacion inyeccion* omeprazol losartan "
+        "tratamiento"
+    ),
+    "phone": "llamar_* numero_* | movil celular",
+    "device": (
+        "movil celular ordenador computadora portatil dispositivo tableta telefono_*_usa | iphone "
+        "android samsung portatil ordenador computadora laptop macbook tableta ipad xiaomi pixel "
+        "windows linux"
+    ),
+    "learning": (
+        "aprend* clases formacion | aprend* apuntad* apunte matriculad* academia taller estudiando"
+    ),
+    "smoking": "cigarr* tabaco | cigarr* vapeo vaper dejado_el_tabaco dejar_de_fumar",
+    "author": "poeta novelista | poeta novelista escritor* autor*",
+    "singer": "artista musico banda | artista concierto disco canciones",
+    "team": (
+        "equipo club hincha aficionad* anima | equipo club hincha aficionad* soy_del partido abono"
+    ),
+    "game": (
+        "videojuego* consola juego | videojuego* consola playstation xbox nintendo switch minecraft"
+    ),
+    "colour": "color colores | color",
+    "fear": "miedo teme fobia asusta | miedo temo fobia panico me_asusta* aterra*",
+    "goal": (
+        "meta objetivo sueno suena ambicion | meta objetivo mi_sueno sueno_con ahorrando algun_dia"
+    ),
+    "doctor": (
+        "dentista medico_de_cabecera doctor* terapeuta | dentista mi_medic* doctor* dra terapeuta "
+        "fisioterapeuta"
+    ),
+    "sleep": (
+        "duerme dormir despierta levanta | duermo dormir despiert* me_levanto madrug* trasnoch*"
+    ),
+    "money": (
+        "gana sueldo salario presupuesto ingresos | gano sueldo salario presupuesto al_mes euros"
+    ),
+    "religion": (
+        "religion religios* cree_en iglesia | catolic* musulman* judi* budista ate* evangelic* "
+        "iglesia mezquita"
+    ),
+    "size": (
+        "mide altura pesa peso talla grupo_sanguineo | mido altura peso_# kilos talla "
+        "grupo_sanguineo"
+    ),
+    "software": (
+        "programa* software aplicacion herramienta* editor | programa* software app aplicacion "
+        "excel python java photoshop"
+    ),
+    "project": "proyecto* escribiendo trabajando_en | proyecto* escribiendo construyendo tesis",
+    "collection": "colecciona coleccion | coleccion*",
+    "volunteering": "voluntari* ong | voluntari* ong protectora cruz_roja",
+    "garden": "jardin plantas huerto cultiva | jardin plantas huerto cultivo tomates balcon",
+    "deadline": "plazo entrega examen | plazo entrega entregar examen examenes",
+    "diet": (
+        "dieta vegetarian* vegan* restriccion alimentari* carne | vegetarian* vegan* carne "
+        "pescado gluten celiac* lactosa dieta keto halal kosher"
+    ),
+    "sport": (
+        "deporte deportes entrena ejercicio | entreno entrenamiento gimnasio maraton nado nadar "
+        "natacion corro correr ciclismo bici senderismo escal* montan* surf remo kayak voley "
+        "padel baloncesto golf boxeo judo karate esgrima patin* esqui* buceo tenis futbol "
+        "balonmano rugby yoga pilates"
+    ),
+}

@@ -1,0 +1,193 @@
+"""French."""
+
+from __future__ import annotations
+
+CUES = {
+    "home": (
+        "ville quartier residence logement installe* lieu_de_residence demeure* | ville quartier "
+        "emmenage* installe* loue appart studio colocation coloc logement nouvel_appart maison_a "
+        "habite_a"
+    ),
+    "origin": "originaire racines lieu_de_naissance d'ou | originaire racines nee_en ne_en nes_a",
+    "employer": (
+        "societe boite poste embauch* employ* bosse | bosse boite societe poste embauch* cdi cdd "
+        "licenci* demission* promu* promotion stage nouveau_boulot boulot usine auto-entrepreneu* "
+        "j'ai_quitte"
+    ),
+    "profession": (
+        "profession* exerce gagne_*_vie travaille_*_comme boulot quel_poste occupe | "
+        "je_suis_architecte* je_suis_comptable* je_suis_journaliste* je_suis_dentiste* "
+        "je_suis_pompier* je_suis_policier* je_suis_pilote* je_suis_plombi* je_suis_menuisi* "
+        "je_suis_peintre* je_suis_boulang* je_suis_coiffeu* je_suis_chauffeu* je_suis_traduct* "
+        "je_suis_photographe* je_suis_graphiste* je_suis_psychologue* je_suis_veterinaire* "
+        "je_suis_pharmacien* je_suis_institut* je_suis_agricult* je_suis_macon* je_suis_comedien* "
+        "je_suis_music* je_suis_biologiste* je_suis_chimiste* je_suis_secretaire* je_suis_vend* "
+        "je_suis_kine* je_suis_sage-femme je_suis_fleuriste je_suis_bibliothec* je_suis_cuisini* "
+        "je_suis_serveu* je_suis_mecanicien* je_suis_electricien* je_suis_technicien* "
+        "je_suis_apicult* infirmi* boulang* coiffeu* plombi* menuisi* graphiste architecte "
+        "comptable libraire fleuriste cuisini* mecanicien* electricien* factrice facteur instit "
+        "institutrice professeur* prof kine decorat* ebeniste* en_tant_que de_metier devenu* "
+        "apprenti* alternance patissi*"
+    ),
+    "age": "quel_age_* annee_de_naissance | ans_et_demi l'age_de fete_mes_# trentaine quarantaine",
+    "birthday": "anniv date_de_naissance | anniv ne_en nee_en fete_mes",
+    "food": (
+        "aliment* plat plats gourmand* dessert gouter evite alimentation | plat fromage pain "
+        "pizza pates soupe raclette gratin tartiflette couscous sushi curry chocolat glace "
+        "poisson fruits_de_mer legume* fruit* poulet boeuf gateau tarte crepe* quiche vegetarien* "
+        "lactose gluten jeune cuisiner patisserie"
+    ),
+    "drink": (
+        "boire_* | tisane infusion lait eau cidre champagne rhum whisky pastis cafe* expresso "
+        "limonade sobre"
+    ),
+    "allergy": (
+        "supporte* tolere* eviter reaction interdit | reaction supporte_pas supporte_mal "
+        "tolere_pas urticaire gonfle* eternu* rhume_des_foins coeliaque anaphyl* boutons"
+    ),
+    "health": (
+        "souffre* sante_* maladie probleme* douleur* mal_* | souffre* douleur* mal_au mal_a "
+        "hypertension tension thyroide arthrite arthrose epilep* anemi* depress* anxiete insomni* "
+        "cancer hernie sciatique lumbago casse_le casse_la foule* entorse enceinte cholesterol "
+        "eczema psoriasis tdah acouphene* apnee vertige* prothese asthmatique diabetique"
+    ),
+    "partner": (
+        "couple situation_amoureuse conjoint* sort_avec vie_sentimentale | divorce* separe* veuf "
+        "veuve mon_ex en_couple fiance* pacse* copain copine amoureu*"
+    ),
+    "children": (
+        "bambin jumeaux jumelles beau-fils belle-fille gamin* gosse* | jumeaux jumelles gamin* "
+        "gosse* petit_dernier petite_derniere aine ainee cadet* beau-fils belle-fille"
+    ),
+    "siblings": "frere freres soeur soeurs | frere freres soeur soeurs jumeau jumelle",
+    "relatives": "beau-frere belle-soeur belle-mere beau-pere petit-fils petite-fille",
+    "friend": "meilleur_ami meilleure_amie pote copain",
+    "pets": (
+        "compagnie bestiole chiot chaton | chiot chaton labrador berger caniche teckel bouledogue "
+        "batard batarde lapin lapins cochon_d'inde perruche* iguane serpent poisson_rouge "
+        "poissons aquarium ane chevre* poule poules canard souris rat hamster gecko tortues "
+        "siamois furet"
+    ),
+    "leisure": (
+        "activite* detend* exerce_*_sport pratique passe_*_temps soirees entraine | entraine* "
+        "marathon nager courir course velo cyclisme rando* marche escalade surf voile aviron "
+        "kayak volley handball basket rugby badminton squash golf boxe judo karate escrime patin* "
+        "plongee poterie ceramique couture coudre tricot* crochet brod* dessin* photo* theatre "
+        "zumba pilates salsa tango danse potager jardin* puzzle* mots_croises camping champignons "
+        "pecher aquarelle* calligraphie petanque equitation cuisine origami"
+    ),
+    "music": (
+        "instrument_* joue_*_instrument genre ecoute | saxophone trompette trombone clarinette "
+        "hautbois harpe ukulele accordeon harmonica batterie basse contrebasse violoncelle flute "
+        "orgue clavier tambour percussion* cornemuse jazz rock soprano alto tenor"
+    ),
+    "film": "regarde | realisateur",
+    "series": "serie series tele television regarde | serie saison episode* netflix",
+    "book": (
+        "lecture bouquin poesie litterature polar | bouquin* lecture poeme* polar* roman* relis"
+    ),
+    "favourite": (
+        "aime_le_plus adore plus_aime prefer* | adore j'adore raffole ne_me_lasse meilleur* "
+        "fan_de plus_que_tout rien_ne_vaut j'aime_le_plus"
+    ),
+    "dislike": (
+        "n'aime_pas deteste deteste_* supporte_pas horreur agace | deteste n'aime_pas horreur_de "
+        "supporte_pas agace enerve"
+    ),
+    "languages": (
+        "maternelle bilingue couramment | anglais espagnol allemand italien portugais russe "
+        "chinois japonais arabe neerlandais breton basque couramment bilingue"
+    ),
+    "contact": "contact* appeler ecrire | whatsapp appelez ecrivez",
+    "wedding": (
+        "noce epouse* union fiancailles | me_marie nous_marions fiancailles lune_de_miel ceremonie"
+    ),
+    "travel": (
+        "destination pays visite* sejour escapade partir aller_*_vacances | reserve billets "
+        "sejour escapade croisiere sac_a_dos on_part je_pars vol train_pour semaine_en semaine_a "
+        "vacances_en"
+    ),
+    "commute": (
+        "transport se_rend trajet_* va_au_travail | trajet metro tram bus train a_pied "
+        "trottinette bicyclette"
+    ),
+    "study": (
+        "diplome fac cursus licence master formation lycee | fac licence master doctorat these "
+        "diplome lycee bts formation semestre ecole_de"
+    ),
+    "style": (
+        "repondre reponse* ton style longueur s'adresser tutoyer vouvoyer format rediger "
+        "langue_*_reponse faut-il | court* bref* concis* vouvoie* tutoie* tutoyez vouvoyez "
+        "sans_emoji* emoji* formel familier liste* tableau evite puces en_francais direct "
+        "simplement"
+    ),
+    "plans": "compte_* envisage | envisage compte prevu prochain*",
+    "car": (
+        "moto scooter roule camion | moto scooter volkswagen opel toyota ford dacia fiat bmw audi "
+        "tesla kia hyundai mazda clio twingo electrique permis"
+    ),
+    "appointment": (
+        "rdv medecin_quand consultation dentiste_quand entretien | consultation dentiste "
+        "entretien a_#_heures a_#h*"
+    ),
+    "medication": (
+        "traite* ordonnance cachet* pilule* | ordonnance cachet* pilule inhalateur insuline "
+        "antibiotique* ibuprofene doliprane paracetamol sirop gouttes mg piqure* ventoline "
+        "traitement"
+    ),
+    "phone": "appeler numero_* | portable",
+    "device": (
+        "telephone_*_utilise ordinateur appareil tablette smartphone ordi portable_*_utilise | "
+        "iphone android samsung ordinateur ordi macbook tablette ipad xiaomi pixel windows linux "
+        "smartphone"
+    ),
+    "learning": (
+        "apprendre formation lecons inscri* | apprendre lecons inscri* initiation atelier me_mets_a"
+    ),
+    "smoking": "cigarette* tabac vapot* fumer | cigarette* tabac vapot* fumer",
+    "author": "poete romanci* | poete romanci* auteu* ecrivain*",
+    "singer": "artiste music* | artiste concert album chanson*",
+    "team": "equipe club supporte supporter | equipe club supporter supportrice match abonne*",
+    "game": (
+        "jeu jeux console jeu_video | jeu_video jeux console playstation xbox nintendo switch "
+        "minecraft"
+    ),
+    "colour": "couleur couleurs | couleur",
+    "fear": "peur craint phobie effraie | peur crains phobie panique effraie terrifi* angoisse",
+    "goal": "but objectif reve ambition | objectif mon_reve reve_de economise un_jour",
+    "doctor": (
+        "dentiste medecin_traitant medecin docteur therapeute | dentiste medecin docteur dr "
+        "therapeute kine"
+    ),
+    "sleep": (
+        "dort dormir couche leve reveille | dors dormir couche leve_a reveil* leve-tot couche-tard"
+    ),
+    "money": "gagne salaire budget revenu* loyer | gagne salaire budget par_mois euros loyer",
+    "religion": (
+        "religion religieu* croyant* eglise | catholique musulman* juif juive bouddhiste athee "
+        "protestant* eglise mosquee"
+    ),
+    "size": (
+        "taille mesure pese poids pointure groupe_sanguin | mesure pese kilos pointure taille_# "
+        "groupe_sanguin"
+    ),
+    "software": (
+        "logiciel* application outil* editeur | logiciel* application appli excel python java "
+        "photoshop"
+    ),
+    "project": "projet* ecrit travaille_sur | projet* ecris travaille_sur these",
+    "collection": "collection* | collection*",
+    "volunteering": "benevol* association | benevol* association refuge",
+    "garden": "jardin plantes potager balcon | jardin plantes potager balcon tomates",
+    "deadline": "echeance delai examen rendre | echeance delai examen rendre",
+    "diet": (
+        "regime vegetari* vegan* vegetalien* viande | vegetari* vegan* vegetalien* viande poisson "
+        "gluten lactose halal casher regime"
+    ),
+    "sport": (
+        "sport sports entraine | entraine* marathon nage nager natation courir course velo "
+        "cyclisme rando* randonnee escalade grimpe grimper surf voile aviron kayak volley "
+        "handball basket rugby badminton squash golf boxe judo karate escrime patin* plongee "
+        "tennis football foot ski yoga pilates"
+    ),
+}

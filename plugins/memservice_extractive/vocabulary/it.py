@@ -1,0 +1,194 @@
+"""Italian."""
+
+from __future__ import annotations
+
+CUES = {
+    "home": (
+        "citta quartiere paese residenza risiede risiedo domicilio stabilit* affitt* | citta "
+        "quartiere risiedo domicilio trasferit* affitt* stabilit* casa_nuova nuova_casa trilocale "
+        "bilocale monolocale coinquilin* comprato_casa preso_casa convivo"
+    ),
+    "origin": (
+        "originari* provenienza proviene radici luogo_di_nascita | originari* radici provengo "
+        "sono_nat*"
+    ),
+    "employer": (
+        "datore impresa negozio posto_di_lavoro occupat* dipendente | impresa negozio posto "
+        "assun* licenzi* dimess* promoss* promozione nuovo_lavoro turno turni contratto stage "
+        "tirocinio partita_iva fabbrica ospedale"
+    ),
+    "profession": (
+        "mestiere di_cosa_si_occupa occupazione si_guadagna fa_nella_vita che_lavoro ruolo | "
+        "sono_architett* sono_commercialista sono_giornalista sono_dentista sono_pompiere "
+        "sono_poliziott* sono_pilota sono_idraulic* sono_falegname sono_pittore sono_panettier* "
+        "sono_parrucchier* sono_autista sono_tradut* sono_fotograf* sono_grafic* sono_psicolog* "
+        "sono_veterinari* sono_farmacista sono_maestr* sono_agricolt* sono_muratore sono_attore "
+        "sono_attrice sono_music* sono_biolog* sono_chimic* sono_segretari* sono_commess* "
+        "sono_fisioterapist* sono_ostetric* sono_cuoc* sono_camerier* sono_meccanic* "
+        "sono_elettricist* sono_tecnic* insegno insegnante infermier* architetto giornalista "
+        "programmator* sviluppator* panettier* parrucchier* idraulico falegname fornai* "
+        "pasticcer* sarta sarto bibliotecari* fiorai* postin* come_commess* apicolt* impiegat* "
+        "di_professione tassista macchinista professoressa professore maestra"
+    ),
+    "age": (
+        "eta anni_ha quanti_anni_* | anni_compiuti compio_# compiro_# ne_ho_# trentina quarantina"
+    ),
+    "birthday": "data_di_nascita quando_e_nat* | compio_#",
+    "food": (
+        "piatto piatti alimentare alimentazione dolce colazione cena pranzo evita cucina ricetta "
+        "| piatto pasta pizza riso risotto lasagne pane formaggio zuppa minestrone gelato "
+        "cioccolato pesce frutti_di_mare verdur* frutta pollo maiale manzo torta tiramisu "
+        "parmigiana gnocchi polenta sushi cena colazione pranzo lattosio glutine celiac* digiuno"
+    ),
+    "drink": (
+        "berne | espresso cappuccino tisana latte acqua birre prosecco spritz grappa rum whisky "
+        "limonata astemi* analcolic*"
+    ),
+    "allergy": (
+        "tollera reazione evitare non_puo_mangiare | tollero reazione gonfia* orticaria "
+        "non_posso_mangiare celiac* starnut* raffreddore_da_fieno"
+    ),
+    "health": (
+        "problema_di_salute problemi_di_salute patologia dolori soffre_* | soffro dolore mal_di "
+        "ipertensione pressione tiroide artrite epiless* anemi* depress* ansia insonnia cancro "
+        "tumore ernia sciatica rotto slogat* frattura incinta colesterolo celiac* dermatite "
+        "psoriasi dislessi* apnea vertigini apparecchio_acustico reflusso"
+    ),
+    "partner": (
+        "stato_civile relazione coniuge sta_con sentimental* | divorziat* separat* vedov* "
+        "il_mio_ex mio_ex mia_ex convivente sto_con fidanzat* ragazzo ragazza"
+    ),
+    "children": (
+        "prole gemelli gemelle bimbo bimba | gemelli gemelle bimbo bimba bimbi primogenit* "
+        "piccola piccolo maggiore"
+    ),
+    "siblings": "fratello sorella sorelle | fratello sorella sorelle gemello gemella",
+    "relatives": "cognat* suocer* nipoti nipotin*",
+    "friend": "miglior_amico migliore_amica",
+    "pets": (
+        "animali_da_compagnia cucciolo | cucciol* gattino cagnolin* labrador barboncino bassotto "
+        "meticcio beagle coniglietto porcellino cavia pappagall* iguana serpente pesci "
+        "pesce_rosso acquario asino capra capre gallin* anatr* topo ratto siamese furetto "
+        "levriero"
+    ),
+    "leisure": (
+        "tempo_libero attivita allena esercizio svago rilassa interessi si_diverte fa_per_hobby | "
+        "mi_alleno allenamento palestra maratona nuotare corsa ciclismo bici escursion* trekking "
+        "cammin* montagna vela surf canottaggio pallavolo basket rugby golf pugilato boxe judo "
+        "karate scherma pattin* sciare sci sub immersioni ceramica cucire cucito maglia uncinetto "
+        "ricam* disegn* fotograf* teatro zumba pilates salsa tango ballare orto giardin* puzzle "
+        "cruciverba campeggio funghi pescare acquerell* calligrafia bocce equitazione cucinare "
+        "padel modellismo"
+    ),
+    "music": (
+        "genere ascolta suonare | sassofono tromba trombone clarinetto oboe arpa ukulele "
+        "fisarmonica armonica batteria basso contrabbasso violoncello flauto organo tastiera "
+        "tamburo mandolino pianoforte jazz rock lirica soprano tenore"
+    ),
+    "film": "pellicola | pellicola",
+    "series": "serie televisione tv guarda | serie stagione puntat* netflix",
+    "book": "lettura autore_di poesia letteratura | letto leggendo lettura poesi* giall* rileggo",
+    "favourite": (
+        "ama_di_piu piace_di_piu adora migliore | adoro amo di_piu vado_matt* impazzisco migliore "
+        "mi_piace_tantissimo non_mi_stanco meglio_di appassionat* tifos*"
+    ),
+    "dislike": (
+        "non_le_piace non_gli_piace odia detesta non_sopporta infastidisce | non_mi_piace odio "
+        "detesto non_sopporto mi_infastidisce schifo"
+    ),
+    "languages": (
+        "madrelingua straniera bilingue | inglese francese tedesco spagnolo portoghese russo "
+        "cinese giapponese arabo olandese madrelingua bilingue me_la_cavo"
+    ),
+    "contact": "contattare scrivere chiamare | whatsapp scrivimi chiamami",
+    "wedding": "sposera sposa cerimonia fidanzamento | ci_sposiamo luna_di_miele proposta sposati",
+    "travel": (
+        "viaggio_* meta paese visitare dove_andra vacanze_* gita | prenotat* biglietti crociera "
+        "zaino gita volo treno_per settimana_a settimana_in andremo andiamo_in parto in_ferie "
+        "ferie"
+    ),
+    "commute": (
+        "va_al_lavoro raggiunge_il_lavoro mezzo_di_trasporto sposta* | bici metro tram autobus "
+        "treno a_piedi monopattino pendolare"
+    ),
+    "study": (
+        "laurea facolta corso_di_laurea iscritt* scuola liceo | laurea laureat* facolta master "
+        "dottorato tesi liceo iscritt* semestre"
+    ),
+    "style": (
+        "risposta risposte tono stile lunghezza dare_del_tu dare_del_lei formato rivolgersi "
+        "lingua_*_rispondere come_vuole | breve concis* dammi_del_tu del_tu del_lei senza_emoji "
+        "emoji formale informale elenco elenchi tabelle evita diretto semplice in_italiano"
+    ),
+    "plans": "intende intenzione | intendo prossim* ho_in_programma",
+    "car": (
+        "moto motorino veicolo guida_* | moto motorino vespa scooter alfa lancia audi bmw ford "
+        "opel renault peugeot citroen dacia tesla volkswagen golf hyundai kia elettrica patente"
+    ),
+    "appointment": (
+        "dentista_quando medico_quando colloquio controllo | dentista controllo colloquio alle_#"
+    ),
+    "medication": (
+        "cura terapia compress* | compress* inalatore insulina antibiotic* ibuprofene tachipirina "
+        "sciroppo gocce mg iniezion* terapia antistaminic*"
+    ),
+    "phone": "cellulare numero_* chiamare | cellulare",
+    "device": (
+        "telefono_usa cellulare_usa computer portatile dispositivo tablet smartphone che_telefono "
+        "| iphone android samsung computer portatile macbook tablet ipad xiaomi pixel windows "
+        "linux smartphone"
+    ),
+    "learning": "imparare lezioni iscritt* sta_studiando | imparando iscritt* lezione",
+    "smoking": "fumare sigarett* tabacco svapa | fumare svapo smesso_di_fumare",
+    "author": "scrittori poeta romanziere | scrittor* scrittrice poeta autore autrice",
+    "singer": "artista musicista band | cantante concerto album canzon* band",
+    "team": "squadra tifa tifos* club | squadra tifo tifos* juve inter milan napoli roma partita",
+    "game": (
+        "videogioc* console gioco | videogioc* console playstation xbox nintendo switch minecraft"
+    ),
+    "colour": "colore colori | colore",
+    "fear": "paura teme fobia spaventa | paura temo fobia panico spaventa terrorizza",
+    "goal": (
+        "obiettivo sogno sogna meta ambizione | obiettivo sogno mio_sogno risparmiando un_giorno"
+    ),
+    "doctor": (
+        "dentista medico_di_base medico dottor* terapeuta | dentista medico dottor* dottoressa "
+        "terapeuta"
+    ),
+    "sleep": (
+        "dorme dormire sveglia alza letto | dormo dormire sveglio sveglia mi_alzo nottambul* "
+        "mattinier*"
+    ),
+    "money": (
+        "guadagna stipendio budget reddito affitto | guadagno stipendio budget al_mese euro affitto"
+    ),
+    "religion": (
+        "religione religios* crede chiesa | cattolic* musulman* ebre* buddist* ate* protestante "
+        "chiesa moschea"
+    ),
+    "size": (
+        "alto alta altezza pesa peso numero_di_scarpe taglia gruppo_sanguigno | sono_alt* altezza "
+        "peso chili taglia porto_il_# gruppo_sanguigno"
+    ),
+    "software": (
+        "programma software applicazione strumento editor | programma software app excel python "
+        "java photoshop"
+    ),
+    "project": "progetto progetti scrivendo lavorando | progetto progetti scrivendo tesi",
+    "collection": "colleziona collezione | colleziono collezione",
+    "volunteering": "volontari* associazione | volontari* associazione canile",
+    "garden": (
+        "giardino piante orto balcone coltiva | giardino piante orto balcone coltivo pomodori"
+    ),
+    "deadline": "scadenza consegna esame | scadenza consegna consegnare esame",
+    "diet": (
+        "dieta vegetarian* vegan* carne alimentare | vegetarian* vegan* carne pesce glutine "
+        "lattosio celiac* dieta halal kosher"
+    ),
+    "sport": (
+        "sport allena esercizio | mi_alleno allenamento palestra maratona nuoto nuotare corro "
+        "correre corsa ciclismo bici escursion* trekking arrampic* vela surf canottaggio "
+        "pallavolo basket rugby golf pugilato boxe judo karate scherma pattin* sciare sci "
+        "immersioni tennis calcio padel yoga pilates"
+    ),
+}

@@ -1,0 +1,189 @@
+"""Portuguese."""
+
+from __future__ import annotations
+
+CUES = {
+    "home": (
+        "cidade bairro residencia residindo localidade aluga* instal* | cidade bairro mudanca "
+        "aluguei alugo alugamos instal* apartamento apê ape kitnet republica comprei_uma_casa "
+        "compramos_uma_casa divido_apartamento vivendo_em morando"
+    ),
+    "origin": "natural_de procedencia raizes onde_nasceu | natural_de raizes criad* origin*",
+    "employer": (
+        "empregador companhia local_de_trabalho empregad* contratad* negocio loja | companhia "
+        "loja contratad* contrataram promovid* promocao demissao pedi_as_contas autonom* "
+        "novo_emprego turno plantao carteira_assinada fabrica hospital estagi*"
+    ),
+    "profession": (
+        "que_faz_da_vida cargo funcao trabalha_com trabalha_como ganha_a_vida o_que_*_faz "
+        "em_que_trabalha | sou_arquitet* sou_contador* sou_jornalista sou_dentista sou_bombeir* "
+        "sou_policial sou_piloto sou_encanador* sou_carpinteir* sou_pintor* sou_padeir* "
+        "sou_cabeleireir* sou_motorista sou_tradutor* sou_fotograf* sou_designer sou_programador* "
+        "sou_psicolog* sou_veterinari* sou_farmaceutic* sou_agricultor* sou_pedreiro sou_ator "
+        "sou_atriz sou_music* sou_biolog* sou_quimic* sou_secretari* sou_vendedor* "
+        "sou_fisioterapeuta sou_cozinheir* sou_garcon* sou_mecanic* sou_eletricista arquitet* "
+        "jornalista enfermeir* professor* engenheir* advogad* programador* psicolog* veterinari* "
+        "farmaceutic* padeir* cabeleireir* carpinteir* encanador* tradutor* fotograf* motorista "
+        "costureir* confeiteir* bibliotecari* como_* dou_aula dou_aulas estagiari*"
+    ),
+    "age": "que_idade quantos_anos_* | fiz_# faco_# fiz_*_anos trintao trinta_anos",
+    "birthday": "data_de_nascimento quando_nasceu faz_aniversario | faco_aniversario aniversari*",
+    "food": (
+        "prato pratos aliment* sobremesa almoco jantar cafe_da_manha evita culinaria receita | "
+        "prato arroz feijao feijoada churrasco pao queijo pizza massa macarrao sopa chocolate "
+        "sorvete bacalhau peixe frutos_do_mar camarao frutas verdura* frango porco bolo "
+        "brigadeiro acai tapioca moqueca pastel coxinha sushi lactose gluten celiac* jejum "
+        "legumes salada"
+    ),
+    "drink": (
+        "tomar beber_* | chimarrao leite agua cachaca caipirinha rum uisque vinho* cerveja* "
+        "refrigerante abstemi* cafezinho mate"
+    ),
+    "allergy": (
+        "tolera evitar reacao nao_pode_comer faz_mal | reacao faz_mal incho coceira urticaria "
+        "nao_posso_comer celiac* espirr* rinite"
+    ),
+    "health": (
+        "problema_de_saude condicao dor dores enfermidade padece | sofro dor dores pressao_alta "
+        "hipertensao tireoide artrite artrose epilep* anemi* depress* ansiedade insonia cancer "
+        "hernia ciatica quebrei torci fratura gravida colesterol psoriase tdah dislexi* apneia "
+        "vertigem labirintite aparelho_auditivo refluxo"
+    ),
+    "partner": (
+        "estado_civil relacionamento conjuge casal sai_com | divorciad* separad* viuv* minha_ex "
+        "meu_ex noiv* conjuge moro_com namor*"
+    ),
+    "children": (
+        "filhote gemeos gemeas enteado enteada | gemeos gemeas enteado enteada caçula cacula "
+        "mais_velh* mais_nov*"
+    ),
+    "siblings": "irmao irma irmas | irmao irma irmas gemeo gemea",
+    "relatives": "cunhad* sogr* neto neta netos",
+    "friend": "melhor_amig*",
+    "pets": (
+        "bicho bichinho pet filhote | pet filhote cachorrinh* gatinha labrador poodle salsicha "
+        "beagle porquinho_da_india calopsita periquito* iguana cobra peixe peixes aquario cabra "
+        "galinha* pato rato hamster jabuti vira-latas"
+    ),
+    "leisure": (
+        "diverte atividade treina exercicio exercicios distrai relaxa interesses faz_no_tempo | "
+        "treino treinar academia maratona nadar natacao correr corrida ciclismo bike bicicleta "
+        "trilha trilhas caminhada montanhismo surf* remo caiaque volei basquete padel golfe boxe "
+        "judo jiu-jitsu capoeira karate esgrima patin* esqui mergulh* ceramica costura* tricot* "
+        "croche bord* desenh* fotograf* teatro zumba pilates salsa samba forro danca horta "
+        "jardin* videogame quebra-cabeca* palavras_cruzadas acampar pescar aquarela* caligrafia "
+        "cozinhar marcenaria"
+    ),
+    "music": (
+        "genero ouve escuta tocar | saxofone trompete trombone clarinete oboe harpa ukulele "
+        "sanfona acordeao gaita bateria baixo contrabaixo violoncelo flauta orgao teclado tambor "
+        "cavaquinho pandeiro guitarra jazz rock samba mpb soprano tenor"
+    ),
+    "film": "filme_* | longa diretor",
+    "series": "serie series televisao assiste | serie temporada episodio* netflix novela",
+    "book": "leitura obra poesia literatura le | leitura poema* romance lendo reli",
+    "favourite": (
+        "mais_gosta prefere_* adora ama melhor | adoro amo prefiro mais_gosto sou_apaixonad* "
+        "melhor gosto_mais mais_amo nao_vivo_sem nada_como sou_fa sou_louc* comeria"
+    ),
+    "dislike": (
+        "nao_gosta odeia detesta nao_suporta incomoda | nao_gosto odeio detesto nao_suporto "
+        "me_incomoda nao_aguento"
+    ),
+    "languages": (
+        "materna bilingue estrangeir* | ingles frances alemao italiano espanhol russo chines "
+        "japones arabe libras bilingue fluente"
+    ),
+    "contact": "contactar entrar_em_contato escrever ligar | whatsapp zap me_liga me_escreve",
+    "wedding": "casara cerimonia noivado | vamos_casar lua_de_mel pedid* noivado casar",
+    "travel": (
+        "para_onde destino pais visitar passeio ir_nas_ferias | reserv* passagem passagens "
+        "cruzeiro mochilao vou_para voo excursao embarco intercambio"
+    ),
+    "commute": (
+        "vai_ao_trabalho chega_ao_trabalho transporte desloca* vai_para_o_trabalho | bike metro "
+        "onibus trem a_pe carona patinete"
+    ),
+    "study": (
+        "graduacao curso_* mestrado matricul* colegio | graduacao mestrado doutorado tese tcc "
+        "faculdade matricul* semestre vestibular formad* me_formei pos-graduacao"
+    ),
+    "style": (
+        "tratar trato respost* tom estilo tamanho longas formato redigir idioma_*_responder "
+        "respondid* gostaria | breve* curto* concis* direto sem_emojis emojis formal informal "
+        "lista* tabela* evite prefiro_que voce topicos em_portugues simples girias"
+    ),
+    "plans": "pretende tem_planejad* | pretendo planejo proxim*",
+    "car": (
+        "moto motocicleta veiculo que_carro | moto volkswagen gol chevrolet onix honda hyundai "
+        "kia renault peugeot ford palio uno fusca eletrico carteira_de_motorista hb20 corolla"
+    ),
+    "appointment": (
+        "medico_quando dentista_quando exame entrevista agendad* | exame dentista medico "
+        "entrevista agendad* as_#h* marquei"
+    ),
+    "medication": (
+        "farmaco* tratamento comprimido* receit* | comprimido* inalador insulina antibiotic* "
+        "ibuprofeno paracetamol dipirona xarope gotas mg injecao losartana tratamento receit* "
+        "bombinha"
+    ),
+    "phone": "telefonar celular_numero ligar numero_* | celular whatsapp zap",
+    "device": (
+        "notebook computador dispositivo tablet celular_* smartphone | notebook computador laptop "
+        "macbook tablet ipad xiaomi pixel windows linux android moto_g"
+    ),
+    "learning": "aprender aprendendo aulas | aprendendo aprender matricul* comecei_aulas oficina",
+    "smoking": "cigarro* fumar vape tabaco | fumo fumar cigarro* vape parei_de_fumar",
+    "author": "poeta romancista escritor* | poeta escritor* autor*",
+    "singer": "musico grupo | show album musica musicas",
+    "team": (
+        "time torce clube torced* equipe | time torco torced* clube flamengo corinthians "
+        "palmeiras gremio jogo_do"
+    ),
+    "game": (
+        "videogame* console jogo | videogame* console playstation xbox nintendo switch minecraft"
+    ),
+    "colour": "cor cores | cor",
+    "fear": "medo teme fobia assusta | medo temo fobia panico assusta pavor",
+    "goal": (
+        "meta objetivo sonho sonha ambicao | meta objetivo meu_sonho sonho_em juntando_dinheiro "
+        "um_dia"
+    ),
+    "doctor": (
+        "dentista clinico medic* doutor* terapeuta | dentista meu_medic* doutor* dra terapeuta"
+    ),
+    "sleep": "dorme dormir acorda levanta | durmo dormir acordo levanto madrug* insonia",
+    "money": (
+        "ganha salario orcamento renda aluguel | ganho salario orcamento por_mes reais aluguel"
+    ),
+    "religion": (
+        "religiao religios* acredita igreja | catolic* evangelic* espirita muculman* jude* "
+        "budista ateu ateia igreja candomble umbanda"
+    ),
+    "size": (
+        "altura mede pesa peso sapato calca tipo_sanguineo | altura meco peso_# quilos calco_# "
+        "sapato tipo_sanguineo"
+    ),
+    "software": (
+        "programa* software aplicativo ferramenta* editor | programa* software app aplicativo "
+        "excel python java photoshop"
+    ),
+    "project": "projeto* escrevendo trabalhando | projeto* escrevendo construindo tcc",
+    "collection": "coleciona colecao | coleciono colecao",
+    "volunteering": "voluntari* ong | voluntari* ong abrigo",
+    "garden": (
+        "jardim plantas horta cultiva varanda | jardim plantas horta cultivo tomates varanda "
+        "suculentas"
+    ),
+    "deadline": "prazo entrega prova | prazo entrega entregar prova",
+    "diet": (
+        "dieta vegetarian* vegan* carne alimentar | vegetarian* vegan* carne peixe gluten lactose "
+        "celiac* dieta halal kosher"
+    ),
+    "sport": (
+        "esporte esportes desporto treina exercicio exercicios | treino treinar academia maratona "
+        "nado nadar natacao corro correr corrida ciclismo bike trilha trilhas escal* surf* remo "
+        "caiaque volei basquete padel golfe boxe judo jiu-jitsu capoeira karate esgrima patin* "
+        "esqui mergulh* tenis futebol yoga pilates"
+    ),
+}
