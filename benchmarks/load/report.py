@@ -67,7 +67,21 @@ def table(run: Run) -> str:
                 f"\n{connections} connections: geometric mean of the ratios "
                 f"{geometric_mean(ratios):.1f}, lowest {min(ratios):.1f}"
             )
-    return "\n".join(lines)
+    return "\n".join([*lines, *tails(run)])
+
+
+def tails(run: Run, few: int = 8, many: int = 32) -> list[str]:
+    """How p99 grows from `few` connections to `many`: a line for each scenario that was measured
+    with both. With four times the connections on the same processors, 4 is what waiting costs."""
+    lines = []
+    for cell in run.cells:
+        before = run.cell(cell.scenario, few)
+        if cell.connections == many and before is not None and before.p99:
+            lines.append(
+                f"{cell.scenario}: p99 {before.p99:.1f} ms at {few} connections, {cell.p99:.1f} ms "
+                f"at {many}: {cell.p99 / before.p99:.1f} times"
+            )
+    return ["", *lines] if lines else []
 
 
 def comparison(before: Run, after: Run) -> str:

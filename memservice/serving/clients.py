@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import logging
 import select
 import selectors
 import socket
@@ -31,6 +32,8 @@ from memservice.serving.threads import Threads
 
 T = TypeVar("T")
 
+log = logging.getLogger("memservice.server")
+
 HEAD_SECONDS = 5.0
 """Timeout for the head of a request, from its first byte."""
 SECONDS = 30.0
@@ -49,6 +52,13 @@ LINGER_BYTES = 2**16
 MAX_BUFFERED = 2**28
 """Maximum bytes of incomplete requests in one process, in memory and on disk. Beyond it, a thread
 waits for a body, if a wait slot is free."""
+QUEUED_PER_THREAD = 8
+QUEUE_SECONDS = 10.0
+"""If `QUEUED_PER_THREAD` complete requests for each thread wait for a thread, and the first of them
+has waited this long, further ones are answered with 503: their clients would probably give up
+before it is their turn. Many short requests at once are not refused."""
+OVERLOAD_LOG_SECONDS = 10.0
+"""Minimum interval of the log lines about that."""
 RECEIVE_SIZE = 2**16
 CHECK_SECONDS = 0.25
 """Interval of the check for expired connections."""
@@ -56,6 +66,11 @@ CHECK_SECONDS = 0.25
 _GONE = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
 _FULL = (errno.EMFILE, errno.ENFILE)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_OVERLOADED_BODY = b'{"detail": "This process has too many requests waiting: try again soon"}'
+OVERLOADED = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+) % (len(_OVERLOADED_BODY), _OVERLOADED_BODY)
 
 
 class ClientSocket(socket.socket):
@@ -186,6 +201,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._threads = Threads(self.cfg.threads)
         self._wait_slots = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
         self._next_check = 0.0
+        self._max_queued = QUEUED_PER_THREAD * self.cfg.threads
+        self._refused, self._next_overload_log = 0, 0.0
+        """Requests refused since the last log line, and when the next line is due."""
         cfg = self.cfg
         self._plain = (
             not cfg.is_ssl
@@ -224,10 +242,35 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._await(conn)
 
     def enqueue_req(self, conn: TConn) -> None:
-        if isinstance(conn.sock, ClientSocket):
-            self._threads.submit(partial(self._serve, conn))
-        else:
+        if not isinstance(conn.sock, ClientSocket):
             super().enqueue_req(conn)
+        elif self._is_overloaded():
+            self._refuse(conn)
+        else:
+            self._threads.submit(partial(self._serve, conn))
+
+    def _is_overloaded(self) -> bool:
+        return (
+            self._threads.waiting >= self._max_queued
+            and self._threads.waited_seconds >= QUEUE_SECONDS
+        )
+
+    def _refuse(self, conn: TConn) -> None:
+        """Answer a request with 503: too many others are waiting."""
+        self._refused += 1
+        if time.monotonic() >= self._next_overload_log:
+            log.warning(
+                "%d requests wait for a thread: refused %d since the last such line",
+                self._threads.waiting,
+                self._refused,
+            )
+            self._refused = 0
+            self._next_overload_log = time.monotonic() + OVERLOAD_LOG_SECONDS
+        try:
+            conn.sock.send(OVERLOADED)
+        except OSError:
+            self.log.debug("cannot answer a client that is refused")
+        self._end(conn)
 
     def _serve(self, conn: TConn) -> None:
         """Answer a request, in a thread."""

@@ -21,8 +21,8 @@ FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 def set_up_logging(settings: Settings) -> None:
     """Log memservice's loggers at LOG_LEVEL, all others at warning."""
-    # No line shows what these would look up for each.
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    # No line shows what these would look up for each. gunicorn's own lines show the process.
+    logging.logThreads = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_add_request_id)
     handler.setFormatter(JsonLines() if settings.app.log_format == "json" else TextLines())

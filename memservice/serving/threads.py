@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -20,13 +22,26 @@ class Threads:
         self._number = number
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._started = self._idle = self._waiting = 0
-        """Threads, those without a job, and jobs without a thread."""
+        self._started = self._idle = 0
+        """Threads, and those without a job."""
+        self._since: deque[float] = deque()
+        """When each job that waits for a thread was submitted (monotonic seconds)."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of jobs that no thread has taken yet."""
+        return len(self._since)
+
+    @property
+    def waited_seconds(self) -> float:
+        """How long the first of these jobs has waited; 0 if there is none."""
+        with self._lock:
+            return time.monotonic() - self._since[0] if self._since else 0.0
 
     def submit(self, job: Job) -> None:
         with self._lock:
-            self._waiting += 1
-            is_short = self._waiting > self._idle and self._started < self._number
+            self._since.append(time.monotonic())
+            is_short = len(self._since) > self._idle and self._started < self._number
             if is_short:
                 self._started += 1
         if is_short:
@@ -46,7 +61,8 @@ class Threads:
             job = self._jobs.get()
             with self._lock:
                 self._idle -= 1
-                self._waiting -= 1
+                if job is not None:
+                    self._since.popleft()
             if job is None:
                 return
             try:

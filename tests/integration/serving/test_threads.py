@@ -52,9 +52,12 @@ def test_a_job_waits_for_a_thread(threads: Threads) -> None:
     for _ in range(10):
         threads.submit(done.release)
     assert not done.acquire(blocking=False)
+    assert threads.waiting == 10
+    assert threads.waited_seconds > 0
     release.set()
     for _ in range(10):
         assert done.acquire(timeout=SECONDS)
+    assert (threads.waiting, threads.waited_seconds) == (0, 0.0)
 
 
 def test_a_job_that_fails_is_logged_and_ends_no_thread(

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
 
 from memservice.app import create_app
 from memservice.domain.records import Task
@@ -132,3 +135,11 @@ def test_texts_of_users_cannot_begin_a_log_line(written: Callable[[], str]) -> N
     assert "\\x1b[2J\\x9b2J" in lines[0]
     assert [line for line in lines if not line.startswith("  ")] == [lines[0], lines[1]]
     assert any(forged in line for line in lines[2:])
+
+
+def test_lines_of_gunicorn_are_complete(written: Callable[[], str]) -> None:
+    """They show the process, unlike ours."""
+    set_up("text")
+    server_log = Logger(Config())
+    server_log.error("a worker has failed")
+    assert re.search(rf"\[{os.getpid()}\] \[ERROR\] a worker has failed", written())

@@ -176,6 +176,15 @@ def test_the_ratio_to_the_reference_is_of_floors() -> None:
     assert report.table(run).endswith("geometric mean of the ratios 4.0, lowest 4.0")
 
 
+def test_the_growth_of_p99_is_reported() -> None:
+    cells = [
+        Cell(name, connections, 100, {}, 50.0, 1.0, 2.0, p99, None, None)
+        for name, connections, p99 in (("get", 8, 10.0), ("get", 32, 25.0), ("alone", 32, 1.0))
+    ]
+    line = "get: p99 10.0 ms at 8 connections, 25.0 ms at 32: 2.5 times"
+    assert report.table(Run({}, cells)).splitlines()[-2:] == ["", line]
+
+
 def test_runs_are_compared_in_floors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, run in (("a", _run(1.0)), ("b", _run(1.0, bare=0.78))):
         (tmp_path / name).write_text(json.dumps(run.dump()))
