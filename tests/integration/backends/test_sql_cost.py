@@ -3,12 +3,10 @@ that scans a large table."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import count
 from typing import Any
 
 import psycopg
@@ -22,6 +20,7 @@ from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sql.storage import SqlStorage
+from support.stores.plans import plan_of_postgres, plan_of_sqlite, scans, trace
 from support.stores.stores import DIALECTS, migrated_on
 
 SIZES = (10, 10_000)
@@ -90,20 +89,6 @@ def fill(storage: SqlStorage, size: int) -> Sized:
     )
     storage.engine.dispose()
     return sized
-
-
-def trace(driver: Any, statements: list[str]) -> None:
-    """Note every statement that the connection runs."""
-    if not isinstance(driver, psycopg.Connection):
-        driver.set_trace_callback(statements.append)
-        return
-
-    class Noting(psycopg.Cursor[Any]):
-        def execute(self, query: Any, *values: Any, **options: Any) -> Any:
-            statements.append(query)
-            return super().execute(query, *values, **options)
-
-    driver.cursor_factory = Noting
 
 
 @pytest.fixture(scope="module", params=DIALECTS)
@@ -358,40 +343,3 @@ def test_messages_move_over_a_large_gap_in_one_statement(
     with one.storage.read() as tx:
         moved = tx.messages.by_keys([row.key for row in appended])
     assert [moved[row.key].seq for row in appended] == [first - gap + n for n in (1, 2, 3)]
-
-
-LARGE = ("messages", "conclusions", "tasks", "peers", "sessions", "members")
-
-
-def scans(step: str) -> bool:
-    """Does a step of a plan read a large table, or a whole index of one? An index of few rows says
-    so in its name."""
-    whole = re.match(rf"(SCAN|Seq Scan on) ({'|'.join(LARGE)})\b", step)
-    few = ("_pending_", "_failed_", "_deleted_")
-    return whole is not None and not any(name in step for name in few)
-
-
-def plan_of_sqlite(driver: Any, sql: str) -> Iterator[str]:
-    for *_, step in driver.execute(f"EXPLAIN QUERY PLAN {sql}", [None] * sql.count("?")):
-        yield step
-
-
-def plan_of_postgres(driver: Any, sql: str) -> Iterator[str]:
-    """Of the plan that is kept with the statement, for whatever values."""
-    numbers = count(1)
-    numbered = re.sub("%s", lambda _: f"${next(numbers)}", sql)
-    lines = [
-        line
-        for (line,) in driver.execute(
-            f"EXPLAIN (GENERIC_PLAN) {numbered}", prepare=False
-        ).fetchall()
-    ]
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        step = line.strip().removeprefix("->  ")
-        # An index that is read from end to end has no condition.
-        whole = re.match(r"Index (?:Only )?Scan.* using (\w+) on (\w+)", step)
-        yield (
-            f"Seq Scan on {whole[2]} by {whole[1]}"
-            if whole and "Index Cond" not in below and "LIMIT" not in sql
-            else step
-        )
