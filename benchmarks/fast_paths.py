@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from flask import Flask
@@ -32,7 +32,7 @@ from memservice.domain.values import check_json, loads
 from memservice.settings import load_settings
 from memservice_postgres.reals import FloatArray
 from memservice_sql.mapping import Mapping
-from memservice_sql.statements import Slots, Statements
+from memservice_sql.statements import Cursor, Slots, Statements
 from memservice_sql.tables import messages
 
 Work = Callable[[], Any]
@@ -145,7 +145,7 @@ def statements(folder: Path) -> tuple[str, Work, Work]:
     messages.metadata.create_all(engine)
     compiled = Statements(engine.dialect)
     connection = engine.connect()
-    cursor = connection.connection.cursor()
+    cursor = cast(Cursor, connection.connection.cursor())
     columns = [messages.c[field.name] for field in dataclasses.fields(Message)]
 
     def write(slots: Slots) -> sa.Select[Any]:
@@ -173,7 +173,9 @@ def records(folder: Path) -> tuple[str, Work, Work]:
 
     def plain() -> None:
         for row in rows:
-            values = [read(v) if read else v for read, v in zip(readers, row, strict=True)]
+            values: list[Any] = [
+                read(v) if read else v for read, v in zip(readers, row, strict=True)
+            ]
             Message(**dict(zip(names, values, strict=True)))
 
     return "100 rows to messages", lambda: mapping.records(rows), plain
@@ -208,21 +210,23 @@ def vectors_read() -> tuple[str, Work, Work]:
 def settings_groups() -> tuple[str, Work, Work]:
     names = [f"setting_{number}" for number in range(10)]
 
-    def define(**options: bool) -> None:
+    def define(methods: bool) -> None:
         for number in range(30):
             dataclasses.make_dataclass(
-                f"Group{number}", [(name, int, 0) for name in names], frozen=True, **options
+                f"Group{number}",
+                [(name, int, 0) for name in names],
+                frozen=True,
+                eq=methods,
+                repr=methods,
             )
 
-    return "30 groups of settings defined", lambda: define(eq=False, repr=False), define
+    return "30 groups of settings defined", lambda: define(False), lambda: define(True)
 
 
 def commands(uri: str) -> tuple[str, Work, Work]:
-    import psycopg
+    from memservice_postgres.connections import Driver, execute_directly
 
-    from memservice_postgres.connections import execute_directly
-
-    driver = psycopg.connect(uri, autocommit=True)
+    driver = Driver.connect(uri, autocommit=True)
     begin = b"BEGIN READ ONLY; SET LOCAL statement_timeout = 5000"
 
     def ours() -> None:
