@@ -14,7 +14,7 @@ from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.text.analysis import analyse
 from memservice.pipeline.deletion import mentions as stages
-from memservice.services import cards, conclusions, corrections
+from memservice.services import cards, conclusions, corrections, deletion
 from memservice.services import peers as peer_service
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.erasure import mentions, peers, redaction
@@ -231,6 +231,20 @@ def test_an_interrupted_redaction_continues(
     assert contents(pipeline) == [f"{n}: I met [erased]." for n in range(10)]
     assert sums_are_right(pipeline)
     assert NAME.lower() not in everything(pipeline)
+
+
+def test_no_name_stays_if_the_workspace_is_erased_first(pipeline: Pipeline) -> None:
+    named(pipeline)
+    pipeline.say("s", ("al-1", "Hi."), ("bob", f"I met {NAME}."))
+    pipeline.work()
+    erasure = erase(pipeline)
+    (of_peer,) = [unit for unit in pipeline.ready() if unit.startswith("erase:")]
+    deletion.delete_workspace(pipeline.rt, PRINCIPAL, WORKSPACE, with_sessions=True)
+    (of_workspace,) = {unit for unit in pipeline.ready() if unit.startswith("erase:")} - {of_peer}
+    pipeline.run(of_workspace)
+    assert NAME in str([task.payload for task in pipeline.tasks(kinds.ERASE)])
+    finished(pipeline, erasure)
+    assert NAME not in str([task.payload for task in pipeline.tasks(kinds.ERASE)])
 
 
 def test_an_erasure_that_finds_mentions_again_and_again_fails(
