@@ -79,7 +79,10 @@ def explain(name: str, tree: Tree, *, ours: bool) -> tuple[Kind, str] | None:
 
 def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.55) -> str:
     """`; did you mean A or B?`, or nothing if no known name is near."""
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
     near = get_close_matches(name, list(names), n=3, cutoff=cutoff)
+    # Of a name with one letter wrong, others that merely have words in common are no help.
+    ratios = [SequenceMatcher(None, other, name).ratio() for other in near]
+    near = [other for other, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
     return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -43,6 +43,7 @@ message_embeddings_pending gauge
 models_unavailable gauge
 db_queries_in_flight gauge instance_type
 db_pool_connections gauge instance_type state
+db_replica_reads gauge instance_type result
 memservice_tasks gauge kind state
 memservice_oldest_task_seconds gauge kind
 memservice_task_failures_total counter kind error
@@ -91,6 +92,7 @@ def test_every_metric_has_its_name_type_and_labels(open_services: OpenServices) 
     metrics.answered("GET", "/v3/x/<workspace_id>", 200, 0.3)
     metrics.worked("representation", "w", 1)
     metrics.failure("representation", "ValueError")
+    metrics.replica(1, 0, 0)
     services.say("s", ("ann", "hi"))
     services.rt.emit(_chat())
     text = exposition(metrics)
