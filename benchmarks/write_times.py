@@ -33,8 +33,8 @@ class WriteTimes:
         self._prepares: dict[str, Prepare] = {}
         self._step = threading.local()
         """`name`: the kind and stage of the task that this thread works on."""
-        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        """By step and what is timed."""
+        self._seconds: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        """By step and what is timed: elapsed seconds, and CPU seconds of the thread."""
 
     def begin(self) -> None:
         for kind, handler in HANDLERS.items():
@@ -49,25 +49,28 @@ class WriteTimes:
 
     def lines(self) -> Iterator[str]:
         """A table, one line for each step and what is timed."""
-        columns = ("number", "sum s", "median ms", "99 % ms", "longest ms")
-        yield f"{'':32}" + "".join(f"{column:>11}" for column in columns)
+        columns = ("number", "sum s", "median ms", "99 % ms", "longest ms", "most CPU ms")
+        yield f"{'':32}" + "".join(f"{column:>{max(11, len(column) + 2)}}" for column in columns)
         for (step, timed), times in self._seconds.items():
-            ordered = sorted(times)
+            ordered = sorted(elapsed for elapsed, _ in times)
+            most_cpu = max(cpu for _, cpu in times)
             middle, high = ordered[len(times) // 2], ordered[len(times) * 99 // 100]
             yield (
-                f"{f'{step}, {timed}':32}{len(times):11}{sum(times):11.2f}"
+                f"{f'{step}, {timed}':32}{len(times):11}{sum(ordered):11.2f}"
                 f"{middle * 1e3:11.1f}{high * 1e3:11.1f}{ordered[-1] * 1e3:11.1f}"
+                f"{most_cpu * 1e3:13.1f}"
             )
 
     @contextmanager
     def _timing(self, timed: str) -> Iterator[None]:
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         try:
             yield
         finally:
             step = getattr(self._step, "name", None)
             if step is not None:
-                self._seconds[step, timed].append(time.perf_counter() - began)
+                cpu = time.thread_time() - cpu_began
+                self._seconds[step, timed].append((time.perf_counter() - began, cpu))
 
     def _preparing(self, prepare: Prepare) -> Prepare:
         def timed(rt: Runtime, tasks: Sequence[Task]) -> Prepared:

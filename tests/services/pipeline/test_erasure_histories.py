@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.erasure.checking import INDEXES, Check
-from support.erasure.plans import Plan, Step
+from support.erasure.plans import ACTIONS, Plan, Step
 from support.receiver import Receiver
 
 STEPS = 36
@@ -36,6 +36,14 @@ def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
 
 def test_jobs_and_deliveries(tmp_path: Path, redis_url: str, receiver: Receiver) -> None:
     Check(tmp_path, "sqlite", jobs=redis_url, receiver=receiver).run(Plan.at_random(8, STEPS), 8)
+
+
+def test_a_history_that_waits_for_an_erasure(tmp_path: Path) -> None:
+    """An export waits until a peer is erased, with all other work: the copies in the scope are made
+    before the session leaves it, and so they are without the erasure."""
+    bob_speaks = (ACTIONS.index("say"), 3, 0)
+    then = [(ACTIONS.index(name), 0, 0) for name in ("erase_peer", "export", "leave_scope")]
+    Check(tmp_path, "memory").run(Plan([bob_speaks, *then]), 0)
 
 
 @pytest.mark.slow
