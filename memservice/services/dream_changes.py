@@ -41,7 +41,7 @@ from memservice.spi.storage import Transaction
 PROPOSAL, CHANGES, APPROVED, ENDED = "proposal", "changes", "approved", "ended"
 """Entries of the payload of a dream's task."""
 GIVEN = "given"
-"""Entry of a proposal."""
+"""Entry of a proposal: the lines of callers in the card that the dream read."""
 DISCARDED, UNDONE = "discarded", "undone"
 """How a change set ended."""
 

@@ -88,8 +88,8 @@ def _languages(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def languages_of(text: str) -> tuple[str, ...]:
-    """The languages that the words of a text tell: one by its script, or those in Latin letters
-    with the most function words."""
+    """The likely languages of a text: those that its scripts tell, and of those in Latin letters
+    the ones with the most function words."""
     words = _words(text)
     scripts = dict.fromkeys(filter(None, map(_language_by_script, words)))
     return (*scripts, *_languages(words))
