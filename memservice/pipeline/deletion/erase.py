@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memservice.domain import records as r
@@ -19,7 +19,14 @@ from memservice.pipeline.deletion import batches, checking, messages, outside_ve
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.services.erasure import conclusions, embedding, receipts, remains, searches
+from memservice.services.erasure import (
+    conclusions,
+    embedding,
+    receipts,
+    redacted_names,
+    remains,
+    searches,
+)
 from memservice.services.erasure.erased import Erased, NotErased, joined, named
 from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
@@ -91,7 +98,14 @@ RemovedRows = frozenset[tuple[type[Any], int]]
 """Rows (record and key) that were removed from the index outside the storage."""
 
 
-TASKS, RECORDS, CHECK, RECLAIM, END = "tasks", "records", "check", "reclaim", "end"
+TASKS, NAMES, RECORDS, CHECK, RECLAIM, END = (
+    "tasks",
+    "names",
+    "records",
+    "check",
+    "reclaim",
+    "end",
+)
 """Stages after the row of the session or workspace is erased, in this order."""
 
 
@@ -168,13 +182,20 @@ def _after_rows(rt: Runtime, task: r.Task) -> Prepared:
         return checking.finish(rt, task, _completed(erased.receipt, task.outcome))
 
     def store(tx: Transaction) -> Unfinished:
-        if stage == TASKS:
-            last = remains.clean_tasks(tx, erased, after)
-            return checking.at(task, stage=RECORDS if last is None else TASKS, after=last or 0)
-        last = remains.clean_idempotency_keys(tx, erased, after)
-        return checking.at(task, stage=CHECK if last is None else RECORDS, after=last or 0)
+        clean, following = _CLEANING[stage]
+        last = clean(tx, erased, after)
+        return checking.at(task, stage=following if last is None else stage, after=last or 0)
 
     return Prepared(store)
+
+
+_CLEANING: Mapping[str, tuple[Callable[[Transaction, Erased, int], int | None], str]] = {
+    TASKS: (lambda tx, erased, after: remains.clean_tasks(tx, erased, after), NAMES),
+    NAMES: (redacted_names.remove, RECORDS),
+    RECORDS: (lambda tx, erased, after: remains.clean_idempotency_keys(tx, erased, after), CHECK),
+}
+"""What the steps of a stage call with the last key, and the stage that follows. The functions of
+`remains` are looked up when they are called."""
 
 
 def _completed(

@@ -42,13 +42,13 @@ from memservice.services.erasure import (
     message_rows,
     positions,
     receipts,
+    redacted_names,
     remains,
     searches,
     summaries,
     work,
 )
 from memservice.services.erasure.erased import Erased, joined, named
-from memservice.services.tasks.outbox import REDACTION
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
@@ -126,7 +126,8 @@ def prepare(rt: Runtime, task: Task) -> Prepared:
         receipts.begin(tx, task)
         peer = tx.peers.by_keys([task.payload["peer"]]).get(task.payload["peer"])
         if peer is None or peer.kind != ERASED:
-            step = checking.at(_without_names(task), stage=END)
+            # The whole workspace was erased meanwhile; finished tasks are kept.
+            step = checking.at(replace(task, payload=redacted_names.without(task)), stage=END)
         else:
             step = _STEPS[stage](rt, tx, task, peer)
         return checking.with_unchecked(step, unchecked)
@@ -143,13 +144,6 @@ def _remove(
     position = {name: task.payload[name] for name in ("stage", "after") if name in task.payload}
     unchecked = {**rows, checking.DUE: True}
     return checking.again(task, left, checking.ROUNDS, totals, last=unchecked, **position)
-
-
-def _without_names(task: Task) -> Task:
-    """The task without the names that it was to replace: the whole workspace was erased meanwhile,
-    and finished tasks are kept."""
-    payload = {name: task.payload[name] for name in task.payload if name != REDACTION}
-    return replace(task, payload=payload)
 
 
 def _without_last(task: Task, *, is_checked: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from memservice.domain import records as r
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Condition
 from memservice.runtime import Runtime
-from memservice.services.erasure import cards, dream_cards, notes, remains
+from memservice.services.erasure import cards, dream_cards, notes, redacted_names, remains
 from memservice.services.erasure.erased import Erased
 from memservice.services.transfer.record_formats import SPACED
 from memservice.spi.schema import TABLES
@@ -119,6 +119,11 @@ def _tasks(tx: Transaction, erased: Erased, after: int) -> Found:
     return any(missing.are_in(task) or missing.are_quoted(task) for task in tasks), last
 
 
+def _names(tx: Transaction, erased: Erased, after: int) -> Found:
+    tasks, last = redacted_names.search(tx, erased, after)
+    return bool(tasks), last
+
+
 def _events(tx: Transaction, erased: Erased, after: int) -> Found:
     tasks = () if after else remains.naming_tasks(tx, erased)
     deliveries, last = remains.naming_deliveries(tx, erased, after)
@@ -150,7 +155,7 @@ BY_TABLE: Mapping[type[Any], Sequence[TableSearch]] = {
     r.NamedCollection: (_rows(r.NamedCollection),),
     r.Document: (_rows(r.Document),),
     r.Metamessage: (_rows(r.Metamessage), _representations),
-    r.Task: (_tasks, _cards_of_dreams),
+    r.Task: (_tasks, _names, _cards_of_dreams),
     r.ScopeSession: (_rows(r.ScopeSession),),
     r.Space: (_rows(r.Space),),
     r.WebhookEndpoint: (_rows(r.WebhookEndpoint),),
@@ -203,8 +208,9 @@ _PARTS: Mapping[TableSearch, str] = {
     _sources: "sources of conclusions",
     _representations: "representations in metamessages",
     _events: "events for webhooks",
+    _names: "names in tasks of erasures",
 }
-_ROW_BY_ROW = (_idempotency_keys, _tasks, _events)
+_ROW_BY_ROW = (_idempotency_keys, _tasks, _names, _events)
 
 
 def _table(name: str, search: TableSearch) -> Search:

@@ -20,7 +20,7 @@ from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import new_uid
 from memservice.pipeline.deletion import checking
 from memservice.services import deletion, dream_changes, indexing
-from memservice.services.erasure import messages, peers, receipts, searches
+from memservice.services.erasure import mentions, messages, peers, receipts, searches
 from memservice.services.erasure.erased import Erased
 from memservice.services.tasks import kinds, outbox
 from memservice.services.v1 import metamessages
@@ -98,7 +98,7 @@ class Example:
 
     def receipt(self) -> receipts.Receipt:
         with self.pipeline.rt.storage.read() as tx:
-            (erasure,) = tx.erasures.page()
+            (erasure,) = tx.erasures.page(equals(kind=self.kind))
             return receipts.receipt(tx, erasure)
 
     def work(self) -> None:
@@ -353,6 +353,24 @@ def in_task(example: Example, tx: Transaction) -> bool:
     )
 
 
+def names_in_erasure(example: Example, tx: Transaction) -> None:
+    """In the task of the erasure itself, or in one of a peer of the erased workspace."""
+    if example.kind == "workspace":
+        task = replace(outbox.index(example.pipeline.rt, 0, []), kind=kinds.ERASE, unit="erase:x")
+        payload = {"peer": example.message.author_key, "workspace": example.message.workspace_key}
+        tx.tasks.add([replace(task, workspace_key=None, payload=payload, not_before=r.NEVER)])
+        (erasure,) = tx.erasures.page()
+        tx.rows.put([replace(erasure, key=0, uid=new_uid(), kind="peer", task_uid=task.uid)])
+    (erasure, *_) = tx.erasures.page(equals(kind="peer"))
+    (task,) = tx.rows.page(r.Task, equals(uid=erasure.task_uid))
+    plan = {"names": ["Alice Example"], "through": mentions.newest(tx)}
+    tx.rows.change(r.Task, equals(key=task.key), payload={**task.payload, outbox.REDACTION: plan})
+
+
+def with_names(example: Example, tx: Transaction) -> bool:
+    return any("Alice" in repr(task.payload) for task in tx.rows.page(r.Task))
+
+
 BODY = '{"data": {"observed": "alice"}}'
 
 
@@ -436,6 +454,7 @@ PLACES: Sequence[tuple[str, Plant, Remains, Sequence[str]]] = (
     ("sources of conclusions", source_conclusion, in_sources, ("message", "peer", "session")),
     ("tasks", index_task, in_task, ("message", "peer", "session")),
     ("tasks", quoting_dream, in_task, ("message",)),
+    ("names in tasks of erasures", names_in_erasure, with_names, ("peer", "workspace")),
     ("events for webhooks", delivery, in_event, ("peer",)),
     ("events for webhooks", webhook_task, in_event, ("peer",)),
     ("api_keys", api_key, valid_key, ("peer", "session", "workspace")),
