@@ -20,6 +20,19 @@ _SCRIPTS = (
 _LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
 _WORD = re.compile(rf"[{HAN_LETTERS}{KANA_LETTERS}]|[^\W_{HAN_LETTERS}{KANA_LETTERS}]+")
 
+
+def _languages_of() -> dict[str, list[str]]:
+    """Word → the languages that it speaks for, twice if it is a first person as well."""
+    languages: dict[str, list[str]] = {}
+    for listed in (STOP, FIRST_PERSON):
+        for name, listed_words in listed.items():
+            for word in listed_words:
+                languages.setdefault(word, []).append(name)
+    return languages
+
+
+_LANGUAGES_OF = _languages_of()
+
 UNSPACED = frozenset({"zh", "ja"})
 """Languages written without spaces between words."""
 
@@ -50,17 +63,25 @@ def words(text: str) -> list[str]:
 def detect(text: str, usual: str = "en") -> str:
     """`ja`, `zh`, `ko`, `ru`, `el`, `ar`, `hi` by script; `de`, `en`, `es`, `fr`, `it`, `pt` by
     function words. `usual` if it is one of several that have the most of them."""
+    script = None if text.isascii() else _script(text)
+    if script:
+        return script
+    scores = dict.fromkeys(STOP, 0)
+    for word in words(text):
+        for name in _LANGUAGES_OF.get(word, ()):
+            scores[name] += 1
+    return max(scores, key=lambda name: (scores[name], name == usual))
+
+
+def _script(text: str) -> str | None:
+    """The language of a script that is not Latin."""
     latin = len(_LATIN.findall(text))
     kana, han = len(_KANA_CHAR.findall(text)), len(_HAN_CHAR.findall(text))
     if 3 * (kana + han) > latin and kana + han:
         return "ja" if 8 * kana >= han else "zh"
     if len(_HANGUL_CHAR.findall(text)) * 2 > latin:
         return "ko"
-    for name, script in _SCRIPTS:
-        if len(script.findall(text)) > latin:
-            return name
-    tokens = words(text)
-    scores = {name: sum(1 for word in tokens if word in stop) for name, stop in STOP.items()}
-    for name, first in FIRST_PERSON.items():
-        scores[name] += sum(1 for word in tokens if word in first)
-    return max(scores, key=lambda name: (scores[name], name == usual))
+    return next(
+        (name for name, script in _SCRIPTS if len(script.findall(text)) > latin),
+        None,
+    )

@@ -9,7 +9,11 @@ _NAME = r"[A-ZÄÖÜ][\w'’-]+"
 
 
 def _any(*alternatives: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{alternative})" for alternative in alternatives), flags)
+    """A pattern of alternatives. Those that begin a text share one `^`: with one each, a search
+    tries them all at every character."""
+    starts = "|".join(f"(?:{each[1:]})" for each in alternatives if each.startswith("^"))
+    others = [f"(?:{each})" for each in alternatives if not each.startswith("^")]
+    return re.compile("|".join([*([f"^(?:{starts})"] if starts else []), *others]), flags)
 
 
 GREETING = re.compile(

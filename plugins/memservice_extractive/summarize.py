@@ -48,7 +48,7 @@ def summarize(request: SummarizeRequest) -> Summarized:
     """Lines within `max_tokens`; empty if there is nothing to summarise."""
     from memservice.domain import tokens
 
-    lines = _unique([*_previous(request.previous), *_candidates(request)])
+    lines = _unique(_previous(request.previous), _candidates(request))
     if not lines:
         return Summarized("")
     maximum = min(
@@ -85,27 +85,31 @@ def _previous(summary: str | None) -> list[str]:
     return lines
 
 
-def _candidates(request: SummarizeRequest) -> list[tuple[str, float]]:
-    """Sentences of the messages that are worth keeping, each with a weight; if there are none, all
-    sentences with content."""
+def _candidates(request: SummarizeRequest) -> list[str]:
+    """Sentences of the messages that are worth keeping; if there are none, all sentences with
+    content."""
     names = {message.author for message in request.messages}
-    statements, others = [], []
+    statements: list[str] = []
+    others: list[tuple[str, str]] = []
     for message in request.messages:
         exact = len(message.content) <= _LONG
         for sentence, judgement in judged(message.content, message.author, names, exact=exact):
-            entry = (f"{message.author}: {sentence}", 1.0)
             if judgement.keep:
-                statements.append(entry)
-            elif content_units(sentence, detect(sentence)):
-                others.append(entry)
-    return statements or others
+                statements.append(f"{message.author}: {sentence}")
+            else:
+                others.append((message.author, sentence))
+    return statements or [
+        f"{author}: {sentence}"
+        for author, sentence in others
+        if content_units(sentence, detect(sentence))
+    ]
 
 
-def _unique(entries: Sequence[str | tuple[str, float]]) -> list[_Line]:
+def _unique(previous: Sequence[str], candidates: Sequence[str]) -> list[_Line]:
     keys: set[tuple[str, ...]] = set()
     lines = []
-    for index, entry in enumerate(entries):
-        text, weight = (entry, _PREVIOUS_BONUS) if isinstance(entry, str) else entry
+    for index, text in enumerate((*previous, *candidates)):
+        weight = _PREVIOUS_BONUS if index < len(previous) else 1.0
         key = tuple(words(text)) or (text,)
         if key not in keys:
             keys.add(key)

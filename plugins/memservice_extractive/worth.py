@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 from memservice.domain.text.scripts import (
     HAN_LETTERS,
@@ -69,6 +70,9 @@ _UNSPACED_RUN = re.compile(
     rf"|[^\W_{HAN_LETTERS}{KANA_LETTERS}]+"
 )
 
+_MAX_JUDGED = 2_048
+"""Sentences whose judgements are cached: those of about seventy long messages, which are read for a
+short summary, for a long one, and for conclusions."""
 _ANY_DAY = date(2024, 1, 1)
 """To find words of time, whatever the day."""
 
@@ -101,16 +105,22 @@ def core(sentence: str, language: str, *, vocatives: bool = True) -> str:
     for _ in range(6):
         before = text
         if language in UNSPACED:
-            text = phrases.CJK_OPENER[language].sub("", text)
+            text = _without_start(phrases.CJK_OPENER[language], text)
         else:
-            text = phrases.GREETING.sub("", text)
-            text = phrases.OPENER.sub("", text)
+            text = _without_start(phrases.GREETING, text)
+            text = _without_start(phrases.OPENER, text)
         if text == before:
             break
-    if vocatives and language not in UNSPACED:
+    if vocatives and language not in UNSPACED and "," in text:
         text = _TRAILING_NAME.sub("", text)
-        text = _LEADING_NAME.sub("", text)
+        text = _without_start(_LEADING_NAME, text)
     return text.strip()
+
+
+def _without_start(pattern: re.Pattern[str], text: str) -> str:
+    """Without what matches at the beginning. `sub` would look at every character."""
+    match = pattern.match(text)
+    return text[match.end() :] if match else text
 
 
 def judge(sentence: str, language: str) -> Judgement:
@@ -118,12 +128,17 @@ def judge(sentence: str, language: str) -> Judgement:
     statement."""
     if len(sentence) > MAX_LENGTH:
         return Judgement("filler")
+    return _judge(sentence, language)
+
+
+@lru_cache(maxsize=_MAX_JUDGED)
+def _judge(sentence: str, language: str) -> Judgement:
     if is_question(sentence, language):
         return Judgement("question")
     text = core(_ADDRESS.sub(" ", sentence), language)
     if not _LETTERS.search(text):
         return Judgement("filler")
-    if is_question(text, language):
+    if text != sentence and is_question(text, language):
         return Judgement("question")
     if _is_quotation(text, language):
         return Judgement("quotation")
@@ -136,7 +151,7 @@ def judge(sentence: str, language: str) -> Judgement:
     kind = "statement"
     command = phrases.COMMAND.get(language)
     # An opener such as "please" belongs to the command, so match the sentence with and without it.
-    starts = (bare, _bare(sentence), _INTRODUCTION.sub("", bare))
+    starts = {bare, _bare(sentence), _without_start(_INTRODUCTION, bare)}
     is_command = command is not None and any(map(command.search, starts))
     if is_command and not requests.is_experience(bare, language):
         is_lasting = phrases.STANDING[language].search(sentence) or phrases.REPLIES.search(sentence)
