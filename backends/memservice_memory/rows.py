@@ -119,12 +119,12 @@ class MemoryRows:
         if not rows:
             return []
         table = self._own(record)
-        stored: list[tuple[Any, Any | None]] = []
+        pairs: list[tuple[Any, Any | None]] = []
         try:
             for row in rows:
-                stored.append((row, table.store(row)))
+                pairs.append((row, table.store(row)))
         except Exception:
-            for row, previous in reversed(stored):
+            for row, previous in reversed(pairs):
                 if previous is None:
                     table.erase(row)
                 else:

@@ -54,12 +54,12 @@ def require(file: Path) -> None:
 def contents(program: str, file: Path) -> Contents:
     """Raises `ConfigurationError` for an archive of something else, and `Damaged`."""
     try:
-        listed = programs.run([program, "--list", str(file)])
+        table_of_contents = programs.run([program, "--list", str(file)])
     except programs.ProgramFailed as error:
         raise Damaged(f"{file} is damaged, or of a newer PostgreSQL: {error}") from error
     entries, schemas = list[str](), set[str]()
     tables = set[str]()
-    for line in listed.splitlines():
+    for line in table_of_contents.splitlines():
         entry = _ENTRY.match(line)
         if entry is None or entry["kind"] not in _KINDS or not _is_ours(entry):
             continue

@@ -214,7 +214,7 @@ class PostgresDialect(SqlDialect):
                 column.name: column.type.compile(sqlalchemy_dialect).removesuffix(' COLLATE "C"')
                 for column in names
             }
-            listed = ", ".join(f'"{name}"' for name in types)
+            column_list = ", ".join(f'"{name}"' for name in types)
             if several:
                 # Keys are assigned in the order of the list.
                 columns_sql = ", ".join(
@@ -225,7 +225,7 @@ class PostgresDialect(SqlDialect):
                 source = f"VALUES ({', '.join(f'%s::{type_}' for type_ in types.values())})"
             conflict = " ON CONFLICT DO NOTHING" if yields else ""
             self._inserts[insert_key] = (
-                f'INSERT INTO "{table.name}" ({listed}) {source}{conflict} RETURNING key'
+                f'INSERT INTO "{table.name}" ({column_list}) {source}{conflict} RETURNING key'
             )
         return self._inserts[insert_key]
 

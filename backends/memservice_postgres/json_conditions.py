@@ -103,11 +103,11 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
         case ["number", op]:
             return COMPARISONS[op](_number(value), slots.take(sa.Numeric()))
         case ["substring"]:
-            listed = sa.case(
+            element = sa.case(
                 (sa.func.jsonb_typeof(value) == sa.literal_column("'array'"), value),
                 else_=sa.func.jsonb_build_array(value),
             )
-            item = sa.func.jsonb_array_elements(listed, type_=postgresql.JSONB).column_valued(
+            item = sa.func.jsonb_array_elements(element, type_=postgresql.JSONB).column_valued(
                 "item"
             )
             return sa.exists(

@@ -248,7 +248,9 @@ class PostgresTextIndex:
         documents = documents or 0
         if any(rows == limit for rows in row_counts.values()):
             row_counts = _estimated(driver, workspace_parameters, statistics, documents, limit)
-        frequencies = {term: row_counts.get(stored, 0) for term, stored in prefixed.items()}
+        frequencies = {
+            term: row_counts.get(prefixed_term, 0) for term, prefixed_term in prefixed.items()
+        }
         mean_length = length / documents if documents else 0.0
         if not row_counts or k <= 0:
             return TextMatches(documents, mean_length, frequencies)

@@ -281,7 +281,7 @@ def open_index(settings: Settings) -> QdrantVectorIndex:
         )
     try:
         parts = urlsplit(url)
-        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        public_url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         # No compatibility check: it needs a reachable server.
         client = QdrantClient(
             url=url,
@@ -291,4 +291,4 @@ def open_index(settings: Settings) -> QdrantVectorIndex:
         )
     except (ValueError, InvalidURL) as error:
         raise ConfigurationError(f"VECTOR_STORE_URL is not a URL of Qdrant: {error}") from error
-    return QdrantVectorIndex(client, shown, namespace, **collection_options)
+    return QdrantVectorIndex(client, public_url, namespace, **collection_options)

@@ -71,8 +71,8 @@ def expression(index_filter: IndexFilter) -> str | None:
 
 
 def _any_of(name: str, values: Iterable[str]) -> str:
-    listed = ",".join(f"'{value}'" for value in values)
-    return f".{name} in [{listed}]"
+    quoted = ",".join(f"'{value}'" for value in values)
+    return f".{name} in [{quoted}]"
 
 
 def fits(attributes_json: bytes | None, index_filter: IndexFilter) -> bool:

@@ -96,12 +96,12 @@ class RedisVectorIndex:
                 pipe.execute()
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
-        vectors, listed = self._set_names(space)
+        vectors, key_list = self._set_names(space)
         for batch in _batches(keys, READ_BATCH_SIZE):
             with self._server.client() as client, client.pipeline(transaction=True) as pipe:
                 for key in batch:
                     pipe.execute_command("VREM", vectors, key)
-                pipe.execute_command("ZREM", listed, *batch)
+                pipe.execute_command("ZREM", key_list, *batch)
                 pipe.execute()
 
     def query(
@@ -149,21 +149,21 @@ class RedisVectorIndex:
                     pipe.execute_command("VEMB", vectors, key, "RAW")
                 answers = pipe.execute()
             fetched |= {
-                key: _vector(stored)
-                for key, stored in zip(batch, answers, strict=True)
-                if stored is not None
+                key: _vector(value)
+                for key, value in zip(batch, answers, strict=True)
+                if value is not None
             }
         return fetched
 
     def keys(
         self, tx: Transaction | None, space: Space, after: int = 0, limit: int = 1_000
     ) -> list[int]:
-        vectors, listed = self._set_names(space)
+        vectors, key_list = self._set_names(space)
         with self._server.client() as client:
             if after == 0:
-                self._rebuild_key_list(client, vectors, listed)
+                self._rebuild_key_list(client, vectors, key_list)
             keys = client.execute_command(
-                "ZRANGEBYSCORE", listed, f"({after}", "+inf", "LIMIT", 0, limit
+                "ZRANGEBYSCORE", key_list, f"({after}", "+inf", "LIMIT", 0, limit
             )
         return [int(key) for key in keys]
 
@@ -255,18 +255,18 @@ class RedisVectorIndex:
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
-    def _rebuild_key_list(self, client: Client, vectors: str, listed: str) -> None:
+    def _rebuild_key_list(self, client: Client, vectors: str, key_list: str) -> None:
         """Rebuild the sorted set of keys if it has another size than the vector set: eviction or an
         operator may have deleted either one."""
         size = int(client.execute_command("VCARD", vectors))
-        if size == int(client.execute_command("ZCARD", listed)):
+        if size == int(client.execute_command("ZCARD", key_list)):
             return
         elements = client.execute_command("VRANDMEMBER", vectors, size) if size else []
         with client.pipeline(transaction=True) as pipe:
-            pipe.execute_command("DEL", listed)
+            pipe.execute_command("DEL", key_list)
             for batch in _batches([int(key) for key in elements], READ_BATCH_SIZE):
                 pipe.execute_command(
-                    "ZADD", listed, *(each for key in batch for each in (key, key))
+                    "ZADD", key_list, *(each for key in batch for each in (key, key))
                 )
             pipe.execute()
 

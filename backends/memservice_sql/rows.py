@@ -168,7 +168,7 @@ class SqlRows:
         info = self.store.tables[type(rows[0])]
         new = [index for index, row in enumerate(rows) if row.key == 0]  # type: ignore[attr-defined]
         old = [index for index, row in enumerate(rows) if row.key != 0]  # type: ignore[attr-defined]
-        stored = list(rows)
+        row_list = list(rows)
         values = info.mapping.rows(rows)
         # Inserts into list tables cannot violate a constraint, so new rows that are inserted whole
         # need no savepoint.
@@ -182,11 +182,11 @@ class SqlRows:
                     self._cursor, info.table, columns, [values[index][1:] for index in new]
                 )
                 for index, key in zip(new, keys, strict=True):
-                    stored[index] = replace(rows[index], key=key)  # type: ignore[type-var]
+                    row_list[index] = replace(rows[index], key=key)  # type: ignore[type-var]
             for index in old:
                 self._replace(info, values[index])
-            self._list(info, stored, [rows[index] for index in old])
-        return stored
+            self._list(info, row_list, [rows[index] for index in old])
+        return row_list
 
     def put_unless_there(self, row: Any) -> int | None:
         """Insert a new row of a type without lists and return its key; None, without an error, if
@@ -295,7 +295,7 @@ class SqlRows:
             self.run(("replace", info.mapping.record, bool(unchanged)), write, row)
         )
 
-    def _list(self, info: TableInfo, stored: Sequence[Any], replaced: Sequence[Any]) -> None:
+    def _list(self, info: TableInfo, row_list: Sequence[Any], replaced: Sequence[Any]) -> None:
         """Update the list tables for the rows `stored`, of which `replaced` existed before."""
         for list_table in info.lists:
             if replaced:
@@ -307,7 +307,7 @@ class SqlRows:
                     ),  # type: ignore[misc]
                     [keys],
                 )
-            for row in stored:
+            for row in row_list:
                 for item in dict.fromkeys(getattr(row, list_table.field) or ()):
                     self.run(
                         ("list", list_table.table.name),

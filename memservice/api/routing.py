@@ -160,7 +160,11 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
 
 
 def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
-    read, respond, locations = _reader(operation), _responder(operation), _locations(operation)
+    read_parts, respond, locations = (
+        _reader(operation),
+        _responder(operation),
+        _locations(operation),
+    )
     access, alone, writes = operation.access, operation.alone, operation.writes
     changes = writes or operation.method != "GET"
     reads = operation.reads or not (changes or access.open)
@@ -174,7 +178,7 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
             refuse_cross_site(request)
         extension = current_app.extensions[EXTENSION]
         principal = auth.principal(extension, access, path)
-        query, headers, body = read(path)
+        query, headers, body = read_parts(path)
         try:
             if alone:
                 result = handler()
@@ -298,7 +302,7 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
             "content": {"application/json": {"schema": HTTPValidationError}},
         }
         described["responses"]["422"] = wrong
-    read = (("query", operation.query), ("header", operation.headers))
+    parameter_schemas = (("query", operation.query), ("header", operation.headers))
     if not operation.access.open:
         described["security"] = [
             {auth.SECURITY_SCHEME: []},
@@ -310,7 +314,7 @@ def _description(operation: Operation, name: str) -> dict[str, Any]:
         }
         described["responses"]["401"] = refused
     described["parameters"] = [
-        {"in": where, "schema": schema} for where, schema in read if schema is not None
+        {"in": where, "schema": schema} for where, schema in parameter_schemas if schema is not None
     ]
     if operation.body is not None:
         shape = _body_schema(operation.body)

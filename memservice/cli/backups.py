@@ -116,16 +116,16 @@ def _summary(report: BackupReport) -> str:
 def _progress() -> Iterator[Progress]:
     """A progress bar for each step, on the terminal."""
     with ExitStack() as bars:
-        shown: dict[str, Any] = {}
+        bar_by_step: dict[str, Any] = {}
 
         def progress(step: str, done: int, total: int) -> None:
-            if step not in shown:
+            if step not in bar_by_step:
                 bars.close()
-                shown.clear()
-                shown[step] = bars.enter_context(
+                bar_by_step.clear()
+                bar_by_step[step] = bars.enter_context(
                     click.progressbar(length=total, label=step, file=sys.stderr)
                 )
-            bar = shown[step]
+            bar = bar_by_step[step]
             bar.update(done - bar.pos)
 
         yield progress

@@ -72,8 +72,8 @@ def recount(state: State) -> None:
     with opened(state) as runtime:
         length, _ = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="counting") as bar:
-            done = store_compatibility.recount(runtime, bar.update)
-    click.echo(f"{done} messages counted")
+            number = store_compatibility.recount(runtime, bar.update)
+    click.echo(f"{number} messages counted")
 
 
 @db.command()
@@ -84,5 +84,5 @@ def reindex(state: State) -> None:
     with opened(state) as runtime:
         _, length = store_compatibility.rows_to_do(runtime)
         with click.progressbar(length=length, label="indexing") as bar:
-            done = store_compatibility.reindex(runtime, bar.update)
-    click.echo(f"{done} rows indexed")
+            number = store_compatibility.reindex(runtime, bar.update)
+    click.echo(f"{number} rows indexed")

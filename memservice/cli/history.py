@@ -104,17 +104,17 @@ def _read_progress() -> Iterator[Progress]:
 
 def _show(report: HistoryReport, workspace: str) -> None:
     numbers = ", ".join(f"{number} {kind}" for kind, number in report.read.items() if number)
-    stored = ""
+    outcome = ""
     if report.report is None:
-        stored = "; dry run: nothing was stored"
+        outcome = "; dry run: nothing was stored"
     else:
         new = ", ".join(
             f"{report.report.stored[kind]} {kind}"
             for kind in report.read
             if report.report.stored.get(kind)
         )
-        stored = f"; stored {new or 'nothing new'}"
-    click.echo(f"{workspace}: read {numbers or 'nothing'}{stored}")
+        outcome = f"; stored {new or 'nothing new'}"
+    click.echo(f"{workspace}: read {numbers or 'nothing'}{outcome}")
     for reason, number in report.left_out.items():
         click.echo(f"left out: {number} {_REASONS[reason]}", err=True)
     erased = 0 if report.report is None else sum(report.report.left_out.values())

@@ -29,7 +29,7 @@ def _printable(cell: str) -> str:
     )
 
 
-def show_rest(shown: int, total: int) -> None:
+def show_rest(number: int, total: int) -> None:
     """Tell on standard error that a table does not show all rows."""
-    if total > shown:
-        click.echo(f"{shown} of {total}; --limit shows more", err=True)
+    if total > number:
+        click.echo(f"{number} of {total}; --limit shows more", err=True)

@@ -97,9 +97,9 @@ def _export(rt: Runtime, workspace: str, export_options: ExportOptions, file: st
         writing(file) as out,
         with_progress(
             export.lines(rt, workspace, export_options), workspace, export.size(rt, workspace)
-        ) as shown,
+        ) as export_lines,
     ):
-        for line in shown:
+        for line in export_lines:
             out.write(line)
             lines += 1
     return lines
@@ -218,9 +218,9 @@ def copy_command(
             lines = export.lines(source_store, workspace_id, export_options)
             with with_progress(
                 lines, workspace_id, export.size(source_store, workspace_id)
-            ) as shown:
+            ) as lines_with_progress:
                 report = copying.copy(
-                    shown,
+                    lines_with_progress,
                     target_store,
                     workspace_id,
                     export_options,
@@ -286,8 +286,8 @@ def import_from_command(
         for workspace_id in workspace_ids or remote_workspace.names(remote):
             with with_progress(
                 remote_workspace.lines(remote, workspace_id, runtime.clock()), workspace_id
-            ) as shown:
-                report = importing.load(runtime, shown, respect_erasures=respect_erasures)
+            ) as lines:
+                report = importing.load(runtime, lines, respect_erasures=respect_erasures)
             click.echo(_summary(report))
 
 

@@ -37,35 +37,35 @@ MIN_MESSAGES: Mapping[str, int] = {
 def clean(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
     """The configuration as it is stored: without null leaves and unknown keys inside sections;
     unknown top-level keys stay."""
-    stored: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     for name, value in (configuration or {}).items():
         if value is None:
             continue
         if name in SECTIONS and isinstance(value, Mapping):
-            stored[name] = {
+            sections[name] = {
                 key: leaf
                 for key, leaf in value.items()
                 if key in SECTIONS[name] and leaf is not None
             }
         else:
-            stored[name] = value
-    return stored
+            sections[name] = value
+    return sections
 
 
-def public(stored: Mapping[str, Any]) -> dict[str, Any]:
+def public(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration as it is shown: sections have known keys only and no null leaf, whatever is
     stored (clients reject anything else)."""
     return {
         name: value
-        for name, value in clean(stored).items()
+        for name, value in clean(configuration).items()
         if name not in SECTIONS or isinstance(value, dict)
     }
 
 
-def merge(stored: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge(configuration: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """`stored` with `changes`: a section replaces the whole stored one; null and absent sections
     change nothing."""
-    return {**stored, **clean(changes)}
+    return {**configuration, **clean(changes)}
 
 
 MAX_RETENTION_DAYS = 36_500

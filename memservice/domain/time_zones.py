@@ -49,9 +49,9 @@ def local_stamp(at: datetime, name: str | None) -> str:
     offset = local.utcoffset() or timedelta()
     minutes = round(offset.total_seconds() / 60)
     sign = "-" if minutes < 0 else "+"
-    shown = f"{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
+    offset_text = f"{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "UTC"
     day_and_time = local.isoformat(sep=" ", timespec="minutes")[:16]
-    return f"{WEEKDAYS[local.weekday()]} {day_and_time} {shown}"
+    return f"{WEEKDAYS[local.weekday()]} {day_and_time} {offset_text}"
 
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

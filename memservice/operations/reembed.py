@@ -376,13 +376,13 @@ def _store(
         rt.storage.write(transactionally)
         return
     rt.storage.write(lambda tx: _require(tx, lease))
-    stored = embed.add_outside(rt, space, rows, vector_rows)
+    row_keys = embed.add_outside(rt, space, rows, vector_rows)
     with rt.storage.read() as tx:
         there = left(tx)
         workspace = tx.workspaces.by_key(space.workspace_key)
     if orphans := [key for key in stale if key not in there]:
         rt.vectors.delete(None, space, orphans)
-    if stored is None or workspace is None or workspace.state == DELETING:
+    if row_keys is None or workspace is None or workspace.state == DELETING:
         raise Erased(space.kind)
 
 

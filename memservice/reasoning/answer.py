@@ -101,8 +101,8 @@ class _Writer:
         schema with tools, otherwise the answer to a separate request."""
         if has_tools:
             try:
-                done = self.loop.run()
-                if self.loop.schema is not None and (text := self._fitting(done, schema)):
+                completion = self.loop.run()
+                if self.loop.schema is not None and (text := self._fitting(completion, schema)):
                     return text
             except ToolsUnsupported:
                 search_plan.look_up(self._client, self.loop)
@@ -116,13 +116,13 @@ class _Writer:
         self.loop.spend(before)
         return json.dumps(value, ensure_ascii=False)
 
-    def _fitting(self, done: Completion | None, schema: dict[str, Any]) -> str | None:
+    def _fitting(self, completion: Completion | None, schema: dict[str, Any]) -> str | None:
         """The answer that ended the rounds, or the one that is requested after the last of them, if
         it fits."""
-        if done is None:
+        if completion is None:
             turn = Turn("user", prompt.ANSWER_AS_JSON)
             before = self._client.spent
-            done = self._client.complete(
+            completion = self._client.complete(
                 self.loop.conversation(turn),
                 tools=self.loop.tools,
                 tool_choice="none",
@@ -132,7 +132,9 @@ class _Writer:
             )
             self.loop.spend(before)
         try:
-            answer = structured.parsed(done, schema, lambda value: structured.fitted(value, schema))
+            answer = structured.parsed(
+                completion, schema, lambda value: structured.fitted(value, schema)
+            )
         except Unreadable:
             return None
         return None if answer.is_cut else json.dumps(answer.value, ensure_ascii=False)
@@ -163,8 +165,8 @@ class _Writer:
         """The answer that ends the rounds with tools, if one does."""
         if self._is_stream:
             yield from self.loop.stream()
-        elif (done := self.loop.run()) is not None:
-            yield done
+        elif (completion := self.loop.run()) is not None:
+            yield completion
 
     def _ask(self, turns: Sequence[Turn]) -> Iterator[str | Completion]:
         """A question that must not be answered with calls. Its tools remain as long as the model
@@ -335,7 +337,7 @@ def _sections(request: AnswerRequest, renderer: Renderer, remaining: int) -> tup
     drawn = [renderer.conclusion(item) for item in conclusions if item.level != EXPLICIT]
     messages = [renderer.message(item) for item in hits]
     recent = [renderer.utterance(item) for item in request.recent if item.content.strip()]
-    shown: dict[str, list[str]] = {}
+    texts_by_section: dict[str, list[str]] = {}
     was_cut = False
     for heading, lines, newest_last in (
         (prompt.STATED, stated, False),
@@ -347,12 +349,14 @@ def _sections(request: AnswerRequest, renderer: Renderer, remaining: int) -> tup
             lines[::-1] if newest_last else lines, remaining - tokens.count(heading) - 2
         )
         was_cut = was_cut or len(fitting) < len(lines)
-        shown[heading] = fitting[::-1] if newest_last else fitting
+        texts_by_section[heading] = fitting[::-1] if newest_last else fitting
     nothing = [] if stated or drawn or messages else [prompt.NOTHING]
     # The session comes first, as it does in time: the evidence stands next to the question.
     order = (prompt.RECENT, prompt.STATED, prompt.DRAWN, prompt.SAID)
     return [
-        "\n".join([heading, *shown[heading]]) for heading in order if shown[heading]
+        "\n".join([heading, *texts_by_section[heading]])
+        for heading in order
+        if texts_by_section[heading]
     ] + nothing, was_cut
 
 

@@ -85,7 +85,7 @@ class ModelClient:
             )
             note = _CallRecord(self, tries, request, iteration, is_stream=False)
             try:
-                done = self._models.opened(tries.target).complete(request)
+                completion = self._models.opened(tries.target).complete(request)
             except ToolsUnsupported:
                 raise  # There is no answer: the caller continues without tools.
             except ClientDisconnected:
@@ -98,8 +98,8 @@ class ModelClient:
             except Exception as error:
                 note.failed(error)
                 raise
-            note.succeeded(done)
-            answer = self._read(tries.target, request, done)
+            note.succeeded(completion)
+            answer = self._read(tries.target, request, completion)
             if has_more_room or not _is_starved(answer):
                 return answer
             has_more_room = True
@@ -130,17 +130,17 @@ class ModelClient:
             note = _CallRecord(self, tries, request, iteration, is_stream=True)
             reader = _StreamReader(hold=bool(tools), is_open=self._opens_reasoning(tries.target))
             begun = False
-            done: Completion | None = None
+            completion: Completion | None = None
             try:
                 with _closing(self._models.opened(tries.target).stream(request)) as pieces:
                     for piece in pieces:
                         if isinstance(piece, Completion):
-                            done = piece
+                            completion = piece
                             break
                         if text := reader.take(piece):
                             begun = True
                             yield text
-                if done is None:
+                if completion is None:
                     raise ModelFailure(
                         "the model's stream ended before the answer was complete", retryable=True
                     )
@@ -158,8 +158,8 @@ class ModelClient:
             except Exception as error:
                 note.failed(error)
                 raise
-            note.succeeded(done)
-            answer = self._read(tries.target, request, done)
+            note.succeeded(completion)
+            answer = self._read(tries.target, request, completion)
             if _is_starved(answer):
                 self._has_grown(tries.target, request)
             if answer.content.strip() and not answer.tool_calls and (text := reader.end()):
@@ -168,29 +168,29 @@ class ModelClient:
             return
 
     def _read(
-        self, target: ModelTarget, request: CompletionRequest, done: Completion
+        self, target: ModelTarget, request: CompletionRequest, completion: Completion
     ) -> Completion:
         """The answer without reasoning, and with the calls that the model wrote as text; without
         calls if the request forbids them."""
-        return without_forbidden_calls(request, self._cleaned(target, request, done))
+        return without_forbidden_calls(request, self._cleaned(target, request, completion))
 
     def _cleaned(
-        self, target: ModelTarget, request: CompletionRequest, done: Completion
+        self, target: ModelTarget, request: CompletionRequest, completion: Completion
     ) -> Completion:
-        self._models.traits.learn(target, done)
-        content, _ = without_reasoning(done.content)
-        if request.tools and not done.tool_calls:
+        self._models.traits.learn(target, completion)
+        content, _ = without_reasoning(completion.content)
+        if request.tools and not completion.tool_calls:
             calls = written_calls(content, {tool.name for tool in request.tools})
             if calls:
                 return replace(
-                    done,
+                    completion,
                     content="",
                     tool_calls=tuple(
                         ToolCall(f"call_{new_uid()}", name, arguments) for name, arguments in calls
                     ),
                     finish_reason="tool_calls",
                 )
-        return done if content == done.content else replace(done, content=content)
+        return completion if content == completion.content else replace(completion, content=content)
 
     def _has_grown(self, target: ModelTarget, request: CompletionRequest) -> bool:
         """Raise the model's limit for reasoning; returns whether that was possible."""
@@ -245,24 +245,28 @@ class ModelClient:
     def _opens_reasoning(self, target: ModelTarget) -> bool:
         return self._models.traits.opens_reasoning(target, self._models.provided(target))
 
-    def _spend(self, target: ModelTarget, done: Completion) -> None:
+    def _spend(self, target: ModelTarget, completion: Completion) -> None:
         """Add the cost of a call. The sum has the model of the last call."""
         self.spent = (
             Spent(
                 target.model,
-                done.input_tokens,
-                done.output_tokens,
-                done.cache_read_tokens,
-                done.cache_write_tokens,
+                completion.input_tokens,
+                completion.output_tokens,
+                completion.cache_read_tokens,
+                completion.cache_write_tokens,
                 calls=1,
             )
             + self.spent
         )
 
 
-def _is_starved(done: Completion) -> bool:
+def _is_starved(completion: Completion) -> bool:
     """Whether all of the answer was reasoning."""
-    return done.finish_reason in CUT_OFF and not done.content.strip() and not done.tool_calls
+    return (
+        completion.finish_reason in CUT_OFF
+        and not completion.content.strip()
+        and not completion.tool_calls
+    )
 
 
 class _StreamReader:
@@ -389,19 +393,19 @@ class _CallRecord:
             request=request,
         )
 
-    def succeeded(self, done: Completion) -> None:
+    def succeeded(self, completion: Completion) -> None:
         outages.answered(self._target, self._last)
-        self._caller._spend(self._target, done)
+        self._caller._spend(self._target, completion)
         self._report(
             "success",
-            input_tokens=done.input_tokens,
-            output_tokens=done.output_tokens,
-            cache_read_tokens=done.cache_read_tokens,
-            cache_write_tokens=done.cache_write_tokens,
-            reasoning_tokens=done.reasoning_tokens,
-            finish_reason=done.finish_reason,
-            tool_call_count=len(done.tool_calls),
-            answer=done,
+            input_tokens=completion.input_tokens,
+            output_tokens=completion.output_tokens,
+            cache_read_tokens=completion.cache_read_tokens,
+            cache_write_tokens=completion.cache_write_tokens,
+            reasoning_tokens=completion.reasoning_tokens,
+            finish_reason=completion.finish_reason,
+            tool_call_count=len(completion.tool_calls),
+            answer=completion,
         )
 
     def failed(self, error: Exception) -> None:

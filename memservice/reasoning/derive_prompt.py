@@ -160,14 +160,14 @@ def _bounded_history(request: DeriveRequest) -> list[Utterance]:
     left = HISTORY_TOKENS
     for message in reversed(request.messages[:first]):
         is_last = not history
-        shown = message
+        bounded = message
         # A question is shown whole, since the next message may answer it.
         if not message.new and not (is_last and message.author != request.observed):
-            shown = replace(message, content=cut(message.content, HISTORY_MESSAGE_TOKENS))
-        left -= 0 if message.new else _size([shown])
+            bounded = replace(message, content=cut(message.content, HISTORY_MESSAGE_TOKENS))
+        left -= 0 if message.new else _size([bounded])
         if left < 0 and not is_last:
             break
-        history.append(shown)
+        history.append(bounded)
     return [*reversed(history), *request.messages[first:]]
 
 
@@ -187,7 +187,7 @@ def user_text(request: DeriveRequest, messages: Sequence[Utterance], context: De
             lines.append(entry(message, marks[message.key]))
     present = {message.author for message in messages} | {request.observed}
     names = called(
-        {slug: shown for slug, shown in request.names.items() if slug in present}, present
+        {slug: full_name for slug, full_name in request.names.items() if slug in present}, present
     )
     return prompt.REQUEST.format(
         observed=name(request.observed),

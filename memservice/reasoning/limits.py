@@ -101,12 +101,12 @@ class Limits:
         sleep(seconds)
 
 
-def without_forbidden_calls(request: CompletionRequest, done: Completion) -> Completion:
+def without_forbidden_calls(request: CompletionRequest, completion: Completion) -> Completion:
     """An empty answer in place of one with calls, if the request did not allow calls: the text
     beside calls is not the answer."""
-    if request.tool_choice != "none" or not done.tool_calls:
-        return done
-    return replace(done, content="", tool_calls=(), finish_reason="stop")
+    if request.tool_choice != "none" or not completion.tool_calls:
+        return completion
+    return replace(completion, content="", tool_calls=(), finish_reason="stop")
 
 
 class LimitedModel:

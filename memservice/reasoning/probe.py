@@ -59,11 +59,11 @@ def _answer(models: Models, target: ModelTarget) -> Answered:
             reasoning_headroom=models.traits.headroom(target, models.provided(target)),
         )
         began = time.monotonic()
-        done = model.complete(request)
+        completion = model.complete(request)
     except Exception as error:  # a provider is a plugin and may fail in any way
         return Answered(False, f"{name}: {error}", "see its key, its URL and its name")
     took = time.monotonic() - began
-    reasons = done.reasoning_tokens > 0 or without_reasoning(done.content)[1]
+    reasons = completion.reasoning_tokens > 0 or without_reasoning(completion.content)[1]
     capabilities = [
         *(f"{what} {_tried(test, model, request)}" for what, test in _TESTS.items()),
         f"reasoning {'yes' if reasons else 'not seen'}",
@@ -86,10 +86,10 @@ def _tried(
 
 def _json(model: LanguageModel, request: CompletionRequest) -> str:
     turns = [Turn("user", prompt.AS_JSON)]
-    done = model.complete(replace(request, turns=turns, response_schema=prompt.SCHEMA))
+    completion = model.complete(replace(request, turns=turns, response_schema=prompt.SCHEMA))
     lacks = getattr(model, "lacks", None)
     try:
-        read(without_reasoning(done.content)[0], prompt.SCHEMA)
+        read(without_reasoning(completion.content)[0], prompt.SCHEMA)
     except Unreadable:
         return "no"
     return "in words" if lacks is not None and "json_schema" in lacks(request.model) else "yes"
@@ -97,10 +97,12 @@ def _json(model: LanguageModel, request: CompletionRequest) -> str:
 
 def _tools(model: LanguageModel, request: CompletionRequest) -> str:
     turns = [Turn("user", prompt.CALL)]
-    done = model.complete(replace(request, turns=turns, tools=[prompt.TOOL], tool_choice="auto"))
-    if done.tool_calls:
+    completion = model.complete(
+        replace(request, turns=turns, tools=[prompt.TOOL], tool_choice="auto")
+    )
+    if completion.tool_calls:
         return "yes"
-    written = written_calls(without_reasoning(done.content)[0], [prompt.TOOL.name])
+    written = written_calls(without_reasoning(completion.content)[0], [prompt.TOOL.name])
     return "as text" if written else "not used"
 
 

@@ -34,8 +34,8 @@ def text_of(content: str, maximum: int) -> str:
     """A text of at most `maximum` characters. Its further lines are indented: only lines of the
     prompt itself begin at the margin."""
     whole = content.strip()
-    shown = whole if len(whole) <= maximum else whole[:maximum].rstrip() + CUT
-    return "\n    ".join(shown.splitlines())
+    text = whole if len(whole) <= maximum else whole[:maximum].rstrip() + CUT
+    return "\n    ".join(text.splitlines())
 
 
 @dataclass(frozen=True, slots=True)

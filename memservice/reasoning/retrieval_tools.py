@@ -64,9 +64,9 @@ class RetrievalTools:
         passages = self._box.messages(query, prompt.LIMITS[prompt.SEARCH_MESSAGES.name][0])
         if not passages:
             return ToolResult((), 0)
-        shown = self._passages(passages)
+        texts = self._passages(passages)
         return ToolResult(
-            ["No conclusion was found. These messages may tell:", *shown.lines], shown.results
+            ["No conclusion was found. These messages may tell:", *texts.lines], texts.results
         )
 
     def _search_messages(self, arguments: Mapping[str, Any]) -> ToolResult:
@@ -130,8 +130,8 @@ class RetrievalTools:
             ("It replaced:", chain.conclusion.replaced),
         )
         for heading, items in parts:
-            shown = [self._renderer.conclusion(item) for item in items]
-            lines += [heading, *(shown or ["(nothing)"])]
+            texts = [self._renderer.conclusion(item) for item in items]
+            lines += [heading, *(texts or ["(nothing)"])]
         return ToolResult(lines, 1 + sum(len(items) for _, items in parts))
 
     def _card(self, arguments: Mapping[str, Any]) -> ToolResult:

@@ -22,7 +22,7 @@ TOOLS = {"memory": tools.SEARCH_MEMORY.name, "messages": tools.SEARCH_MESSAGES.n
 def look_up(client: ModelClient, loop: ToolLoop) -> None:
     """Run the searches that the model plans, round by round. An unreadable plan ends them: the
     results so far are enough for an answer."""
-    done: set[tuple[str, str]] = set()
+    previous: set[tuple[str, str]] = set()
     for number in range(1, min(MAX_ROUNDS, loop.rounds) + 1):
         before = client.spent
         completion = client.complete(
@@ -38,12 +38,12 @@ def look_up(client: ModelClient, loop: ToolLoop) -> None:
             for search in plan["searches"]
             if search["query"].strip()
         ]
-        searches = [search for search in dict.fromkeys(searches) if search not in done]
+        searches = [search for search in dict.fromkeys(searches) if search not in previous]
         if not searches:
             return
         searches = searches[:MAX_SEARCHES]
         loop.perform([ToolCall(new_uid(), name, {"query": query}) for name, query in searches])
-        done.update(searches)
+        previous.update(searches)
         if plan["done"]:
             return
 

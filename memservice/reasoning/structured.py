@@ -70,11 +70,11 @@ def ask_once_more(
     """As `ask`. With `accept_cut`, the first answer counts also if it is cut."""
     request, wrong = list(turns), ""
     for attempt in (1, 2):
-        done = client.complete(
+        completion = client.complete(
             request, schema=schema, max_output_tokens=max_output_tokens, iteration=iteration
         )
         try:
-            answer = parsed(done, schema, shape)
+            answer = parsed(completion, schema, shape)
         except Unreadable as error:
             wrong = str(error)
         else:
@@ -83,7 +83,7 @@ def ask_once_more(
                 wrong = prompt.TOO_LONG
             if not wrong:
                 return answer
-        quoted = done.content[:MAX_QUOTED] or prompt.NOTHING_SAID
+        quoted = completion.content[:MAX_QUOTED] or prompt.NOTHING_SAID
         request = [
             *turns,
             Turn("assistant", quoted),
@@ -92,14 +92,14 @@ def ask_once_more(
     raise MalformedAnswer(f"two answers of the model in a row cannot be used: {wrong}")
 
 
-def parsed(done: Completion, schema: dict[str, Any], shape: Shape) -> Answer:
+def parsed(completion: Completion, schema: dict[str, Any], shape: Shape) -> Answer:
     """The document of one answer. Raises Unreadable, and Refusal for an answer that only
     declines."""
-    was_cut = done.finish_reason in CUT_OFF
+    was_cut = completion.finish_reason in CUT_OFF
     try:
-        document = read(done.content, schema, shape)
+        document = read(completion.content, schema, shape)
     except Unreadable:
-        if is_refusal(done.content):
+        if is_refusal(completion.content):
             raise Refusal("the model refused to answer") from None
         if was_cut:
             raise Unreadable(prompt.TOO_LONG) from None

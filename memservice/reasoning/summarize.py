@@ -55,19 +55,20 @@ def summarize(models: Models, request: SummarizeRequest) -> Summarized:
 
 def _written(client: ModelClient, request: SummarizeRequest) -> str:
     try:
-        done = client.complete(turns(request), max_output_tokens=request.max_tokens)
-        if done.finish_reason in CUT_OFF:
-            done = _better(
-                done, client.complete(turns(request, BRIEFER), max_output_tokens=request.max_tokens)
+        completion = client.complete(turns(request), max_output_tokens=request.max_tokens)
+        if completion.finish_reason in CUT_OFF:
+            completion = _better(
+                completion,
+                client.complete(turns(request, BRIEFER), max_output_tokens=request.max_tokens),
             )
     except Refusal:
         log.warning("the model refused to summarise a session: its summary does not change")
         return ""
-    content = done.content.strip()
+    content = completion.content.strip()
     if is_refusal(content):
         log.warning("the model refused to summarise a session: its summary does not change")
         return ""
-    if done.finish_reason in CUT_OFF:
+    if completion.finish_reason in CUT_OFF:
         content = _whole_sentences(content)
     if content and _lost_the_previous(request, tokens.count(content)):
         log.warning("a model's summary lost content of the previous one: the previous one is kept")

@@ -103,7 +103,7 @@ class ToolLoop:
         Raises ToolsUnsupported, besides what `ModelClient.complete` raises."""
         for number, choice in self._choices():
             before = self._caller.spent
-            done = self._caller.complete(
+            completion = self._caller.complete(
                 self.conversation(),
                 tools=self.tools,
                 tool_choice=choice,
@@ -112,9 +112,9 @@ class ToolLoop:
                 iteration=number,
             )
             self.spend(before)
-            if not done.tool_calls:
-                return replace(done, content=storable(done.content))
-            self.perform(done.tool_calls, done.content)
+            if not completion.tool_calls:
+                return replace(completion, content=storable(completion.content))
+            self.perform(completion.tool_calls, completion.content)
         return None
 
     def stream(self) -> Iterator[str | Completion]:
@@ -124,7 +124,7 @@ class ToolLoop:
         has_spoken = False
         for number, choice in self._choices():
             before = self._caller.spent
-            done: Completion | None = None
+            completion: Completion | None = None
             text = ""
             pieces = self._caller.stream(
                 self.conversation(),
@@ -135,19 +135,19 @@ class ToolLoop:
             )
             for piece in pieces:
                 if isinstance(piece, Completion):
-                    done = piece
+                    completion = piece
                     continue
                 if has_spoken and not text:
                     yield "\n\n"
                 text = text or piece
                 yield piece
             self.spend(before)
-            if done is None or not done.tool_calls:
-                if done is not None:
-                    yield done
+            if completion is None or not completion.tool_calls:
+                if completion is not None:
+                    yield completion
                 return
             has_spoken = has_spoken or bool(text)
-            self.perform(done.tool_calls, done.content)
+            self.perform(completion.tool_calls, completion.content)
 
     def perform(self, calls: Sequence[ToolCall], content: str = "") -> None:
         """Run the calls of a round, which came with the text `content`, and store the results."""

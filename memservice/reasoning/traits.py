@@ -82,15 +82,15 @@ class ModelTraits:
         """Whether one request may have both a schema and tools, according to the provider."""
         return _says(model, "combines_schema_with_tools", target)
 
-    def learn(self, target: ModelTarget, done: Completion) -> None:
+    def learn(self, target: ModelTarget, completion: Completion) -> None:
         """Record the properties of an unmodified answer."""
-        bare = has_bare_closing_tag(done.content)
-        if done.reasoning_tokens or bare:
+        bare = has_bare_closing_tag(completion.content)
+        if completion.reasoning_tokens or bare:
             with self._lock:
                 observation = self._stored(target)
                 observation.reasons = True
                 observation.reasoning_tokens = max(
-                    observation.reasoning_tokens, done.reasoning_tokens
+                    observation.reasoning_tokens, completion.reasoning_tokens
                 )
                 observation.opens_reasoning = observation.opens_reasoning or bare
 

@@ -29,16 +29,17 @@ def called(names: Mapping[str, str], present: Iterable[str] = ()) -> list[str]:
     """A line for each peer whose name differs from its slug. It lists the other peers of these, and
     of those `present`, that have the same name."""
     lines = []
-    for slug, shown in names.items():
-        if shown != slug:
+    for slug, peer_name in names.items():
+        if peer_name != slug:
             same = {
                 other
                 for other in {*names, *present} - {slug}
-                if fold(shown) in (fold(other), fold(names.get(other, other)))
+                if fold(peer_name) in (fold(other), fold(names.get(other, other)))
             }
             lines.append(
                 f"{name(slug)} is called "
-                f"{name(shown)}{''.join(f', and is not {name(other)}' for other in sorted(same))}"
+                f"{name(peer_name)}"
+                f"{''.join(f', and is not {name(other)}' for other in sorted(same))}"
             )
     return lines
 

@@ -67,7 +67,7 @@ def put(
     policy.require(principal, workspace_id, peer_id=peer_id)
     for index, line in enumerate(lines):
         validation.require_length(line, MAX_CARD_LINE, ("peer_card", index))
-    stored = tidy(lines)
+    tidy_lines = tidy(lines)
 
     def change(tx: Transaction) -> list[str]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
@@ -81,21 +81,21 @@ def put(
             workspace_key=workspace.key,
             observer_key=observer.key,
             target=target or observer.slug,
-            lines=stored,
-            given=_caller_lines(tx.cards.one(observer.key, target or observer.slug), stored),
+            lines=tidy_lines,
+            given=_caller_lines(tx.cards.one(observer.key, target or observer.slug), tidy_lines),
             updated_at=rt.clock(),
         )
         tx.cards.save(card)
-        return stored
+        return tidy_lines
 
     return rt.storage.write(change)
 
 
-def _caller_lines(before: Card | None, stored: Sequence[str]) -> list[str]:
+def _caller_lines(before: Card | None, lines: Sequence[str]) -> list[str]:
     """The lines that belong to the caller. A line that the service wrote remains the service's,
     even if the caller sends it back."""
     if before is None:
-        return list(stored)
+        return list(lines)
     caller_lines = {folded(line) for line in before.given}
     service_lines = {folded(line) for line in before.lines} - caller_lines
-    return [line for line in stored if folded(line) not in service_lines]
+    return [line for line in lines if folded(line) not in service_lines]

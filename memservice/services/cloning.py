@@ -186,23 +186,23 @@ class _Copy:
 
     def _store(self, also: CopyHook | None, hidden: Session | None) -> Session:
         write = self._rt.storage.write
-        last, stored = self._original.messages, list[Message]()
+        last, copies = self._original.messages, list[Message]()
         while hidden is not None and len(last) > COPY_BATCH_SIZE:
             batch, last = last[:COPY_BATCH_SIZE], last[COPY_BATCH_SIZE:]
-            stored += write(partial(self._store_batch, target=hidden, messages=batch))
+            copies += write(partial(self._store_batch, target=hidden, messages=batch))
 
         def complete(tx: Transaction) -> Session:
             self._require_unchanged(tx)
             # No message of it is deleted until the commit: the next check is final.
             tx.sessions.by_key(self._original.session.key, lock=True)
-            target = self._visible(tx, hidden, len(stored))
+            target = self._visible(tx, hidden, len(copies))
             tx.members.put(
                 [
                     replace(member, key=0, session_key=target.key, session=target.slug)
                     for member in self._original.members
                 ]
             )
-            messages = [*stored, *self._store_batch(tx, target, last)]
+            messages = [*copies, *self._store_batch(tx, target, last)]
             copied_from = {
                 new.key: old.key for new, old in zip(messages, self._original.messages, strict=True)
             }
@@ -245,12 +245,12 @@ class _Copy:
         ]
         return list(tx.messages.append(copies)) if copies else []
 
-    def _visible(self, tx: Transaction, hidden: Session | None, stored: int) -> Session:
+    def _visible(self, tx: Transaction, hidden: Session | None, message_count: int) -> Session:
         """The session of the copy, in its final state."""
         self._require_unchanged(tx)
         if hidden is None:
             return tx.sessions.save(self._session)
-        _require_complete(tx, hidden, stored)
+        _require_complete(tx, hidden, message_count)
         target = tx.sessions.save(replace(hidden, state=ACTIVE))
         tx.rows.delete(Task, equals(unit=unit_of(outbox.erase_session(self._rt, target))))
         return target

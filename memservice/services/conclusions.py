@@ -253,12 +253,12 @@ def page(
     workspace_id: str,
     filters: object,
     paging: Paging,
-    shown: Shown = LIVE_ONES,
+    selection: Shown = LIVE_ONES,
 ) -> Page[Conclusion]:
     """Conclusions, newest first; oldest first if reversed."""
     policy.require(principal, workspace_id, needs=Permission.VIEW)
-    moment = moments.parse(rt, shown.as_of)
-    if shown.superseded and moment is not None:
+    moment = moments.parse(rt, selection.as_of)
+    if selection.superseded and moment is not None:
         raise InvalidInput.at("as_of", message="as_of cannot be combined with include=superseded")
     condition = parse_filters(filters, resources.CONCLUSION, workspace_id=workspace_id)
     with rt.storage.read() as tx:
@@ -267,7 +267,9 @@ def page(
         if workspace is None:
             return paging.empty()
         matching = (
-            condition if shown.of_scopes else all_of(condition, scopes.not_of_scopes(tx, workspace))
+            condition
+            if selection.of_scopes
+            else all_of(condition, scopes.not_of_scopes(tx, workspace))
         )
         if located.is_erasing:
             erased = visibility.not_erased(tx, workspace.key, "observer_key", "observed_key")
@@ -275,10 +277,10 @@ def page(
         order = paging.order("created_at", newest_first=True)
         if moment is not None:
             return moments.standing_page(tx, workspace.key, moment, matching, paging, order)
-        if not shown.superseded:
+        if not selection.superseded:
             return listing(tx.conclusions, paging, workspace.key, matching, order=order)
-        stored = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
-        return listing(tx.rows, paging, Conclusion, all_of(stored, matching), order=order)
+        in_states = equals(workspace_key=workspace.key, state=(LIVE, SUPERSEDED))
+        return listing(tx.rows, paging, Conclusion, all_of(in_states, matching), order=order)
 
 
 def missing(workspace_id: str, uid: str) -> NotFound:

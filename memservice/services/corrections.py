@@ -59,14 +59,16 @@ def correct(
             raise Conflict(f"Conclusion {uid} was changed at the same time: read it again")
         now = rt.clock()
         # With the sources that it has now: one may have been erased since.
-        (stored,) = tx.conclusions.put([_corrected(current, uid_of_new, text, now)])
-        if stored.level == EXPLICIT:
-            tx.conclusions.count_explicit(stored.collection_key, 1)
-        step = Supersession(current, stored.key, CORRECTED)
-        supersession.supersede(rt, tx, stored.workspace_key, [step], now)
-        tx.tasks.add(indexing.index_conclusions(rt, tx, stored.workspace_key, [stored], vectors))
+        (corrected,) = tx.conclusions.put([_corrected(current, uid_of_new, text, now)])
+        if corrected.level == EXPLICIT:
+            tx.conclusions.count_explicit(corrected.collection_key, 1)
+        step = Supersession(current, corrected.key, CORRECTED)
+        supersession.supersede(rt, tx, corrected.workspace_key, [step], now)
+        tx.tasks.add(
+            indexing.index_conclusions(rt, tx, corrected.workspace_key, [corrected], vectors)
+        )
         dream_changes.discard_citing(tx, [current])
-        return stored
+        return corrected
 
     return rt.storage.write(store)
 

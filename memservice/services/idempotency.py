@@ -55,8 +55,12 @@ def stored_messages(
             "idempotency_key",
             message="This key was used for other messages; each request needs its own",
         )
-    stored = tx.messages.by_keys(idempotency_key.message_keys)
-    return [stored[number] for number in idempotency_key.message_keys if number in stored]
+    messages_by_key = tx.messages.by_keys(idempotency_key.message_keys)
+    return [
+        messages_by_key[number]
+        for number in idempotency_key.message_keys
+        if number in messages_by_key
+    ]
 
 
 def remember(

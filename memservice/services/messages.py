@@ -303,7 +303,7 @@ def update(
     """Replace the metadata; None: unchanged. The content never changes, and the message is not
     derived again."""
     policy.require(principal, workspace_id, session_id=session_id)
-    stored = validation.metadata(metadata)
+    new_metadata = validation.metadata(metadata)
 
     def change(tx: Transaction) -> Message:
         # Lock the session, so that it is not deleted, and the message erased, before the write.
@@ -311,6 +311,10 @@ def update(
         message = tx.messages.by_uid(session.key, uid)
         if message is None:
             raise _missing(uid)
-        return message if stored is None else tx.messages.save(replace(message, metadata=stored))
+        return (
+            message
+            if new_metadata is None
+            else tx.messages.save(replace(message, metadata=new_metadata))
+        )
 
     return rt.storage.write(change)

@@ -136,9 +136,9 @@ def ensure(
 
 def add(tx: Transaction, peer: Peer) -> Peer:
     """Store a new peer. The caller has checked its names."""
-    stored = tx.peers.put([peer])[0]
-    _index_names(tx, stored)
-    return stored
+    row = tx.peers.put([peer])[0]
+    _index_names(tx, row)
+    return row
 
 
 def change(tx: Transaction, peer: Peer, changed: Peer) -> Peer:
@@ -202,7 +202,7 @@ def _upsert(
     config: Mapping[str, Any] | None,
     updating: bool = True,
 ) -> tuple[Peer, bool]:
-    stored = validation.metadata(metadata)
+    new_metadata = validation.metadata(metadata)
     settings = None if config is None else strip_nul(dict(config))
     if settings is not None:
         check_size(settings, ("configuration",), "Configuration")
@@ -219,15 +219,15 @@ def _upsert(
                 workspace.key,
                 [slug],
                 ("peer_id",),
-                metadata=stored or {},
+                metadata=new_metadata or {},
                 configuration=settings or {},
             )
             return created[slug], True
-        if not updating or (stored is None and settings is None):
+        if not updating or (new_metadata is None and settings is None):
             return peer, False
         changed = replace(
             peer,
-            metadata=peer.metadata if stored is None else stored,
+            metadata=peer.metadata if new_metadata is None else new_metadata,
             configuration=peer.configuration if settings is None else settings,
         )
         return change(tx, peer, changed), False

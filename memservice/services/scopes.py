@@ -119,14 +119,14 @@ def get_or_create(
     Creates a missing workspace."""
     policy.require(principal, workspace_id)
     require_name(name, ("scope_id",))
-    stored = validation.metadata(metadata)
+    new_metadata = validation.metadata(metadata)
 
     def change(tx: Transaction) -> tuple[Peer, bool]:
         workspace, _ = workspaces.ensure(rt, tx, workspace_id)
-        scope, created = ensure(rt, tx, workspace, name, stored)
-        if created or stored is None:
+        scope, created = ensure(rt, tx, workspace, name, new_metadata)
+        if created or new_metadata is None:
             return scope, created
-        return tx.peers.put([replace(find(tx, workspace, name, lock=True), metadata=stored)])[
+        return tx.peers.put([replace(find(tx, workspace, name, lock=True), metadata=new_metadata)])[
             0
         ], False
 

@@ -227,7 +227,7 @@ def _upsert(
     restricted_to: Principal | None = None,
 ) -> tuple[Session, bool]:
     """`restricted_to`: a caller that may not change an existing session."""
-    stored = validation.metadata(fields.metadata)
+    new_metadata = validation.metadata(fields.metadata)
     settings = validation.settings_of(rt, fields.configuration)
     scopes.require_names(fields.scopes)
 
@@ -240,16 +240,16 @@ def _upsert(
             return _existing(tx, restricted_to, workspace_id, session_before), False
         joining = _peers_to_join(rt, tx, workspace, fields.members)
         session, created = ensure(
-            rt, tx, workspace, slug, metadata=stored or {}, configuration=settings or {}
+            rt, tx, workspace, slug, metadata=new_metadata or {}, configuration=settings or {}
         )
         if restricted_to is not None and not created:
             # the next try reads it
             raise TransientConflict(f"session {slug} was created at the same time")
-        if not created and (stored is not None or settings is not None):
+        if not created and (new_metadata is not None or settings is not None):
             session = tx.sessions.save(
                 replace(
                     session,
-                    metadata=session.metadata if stored is None else stored,
+                    metadata=session.metadata if new_metadata is None else new_metadata,
                     configuration=configuration.merge(session.configuration, settings or {}),
                 )
             )

@@ -86,18 +86,18 @@ def check(rt: Runtime) -> None:
     with rt.storage.read() as tx:
         recorded = {name: tx.facts.get(name) for name in _REMEDY}
     for name, current in _current().items():
-        stored = recorded[name]
-        if stored is not None and stored != current:
+        recorded_id = recorded[name]
+        if recorded_id is not None and recorded_id != current:
             raise ConfigurationError(
-                f"{_ORIGIN[name]} {stored!r}, but this release uses {current!r}. Stop every "
+                f"{_ORIGIN[name]} {recorded_id!r}, but this release uses {current!r}. Stop every "
                 f"server and worker, then run: {_REMEDY[name]}"
             )
 
 
-def recount(rt: Runtime, progress: Progress = lambda done: None) -> int:
+def recount(rt: Runtime, progress: Progress = lambda total: None) -> int:
     """Count every message's tokens again, one session per transaction; returns the number of
     messages. It can be repeated after an interruption."""
-    done, last = 0, 0
+    total, last = 0, 0
     while True:
         with rt.storage.read() as tx:
             sessions = tx.rows.page(Session, Compare("key", "gt", last), BY_KEY, limit=1)
@@ -105,10 +105,10 @@ def recount(rt: Runtime, progress: Progress = lambda done: None) -> int:
             break
         last = sessions[0].key
         number = rt.storage.write(lambda tx, key=last: _recount_session(tx, key))  # type: ignore[misc]
-        done += number
+        total += number
         progress(number)
     rt.storage.write(lambda tx: tx.facts.set(COUNTER, tokens.counter_id()))
-    return done
+    return total
 
 
 def _recount_session(tx: Transaction, key: int) -> int:
@@ -129,10 +129,10 @@ def _recount_session(tx: Transaction, key: int) -> int:
     return session.message_count
 
 
-def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
+def reindex(rt: Runtime, progress: Progress = lambda total: None) -> int:
     """Analyse every message, conclusion and document again and replace the text index; returns
     the number of rows. It can be repeated after an interruption."""
-    done = 0
+    total = 0
     with rt.storage.read() as tx:
         workspace_keys = [workspace.key for workspace in tx.rows.page(Workspace)]
     for workspace_key in workspace_keys:
@@ -148,10 +148,10 @@ def reindex(rt: Runtime, progress: Progress = lambda done: None) -> int:
                 )
                 if not number:
                     break
-                done += number
+                total += number
                 progress(number)
     rt.storage.write(_reindexed)
-    return done
+    return total
 
 
 def _reindexed(tx: Transaction) -> None:

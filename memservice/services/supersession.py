@@ -46,7 +46,7 @@ def supersede(
     """Supersede conclusions at a time (None: now), count them and take them out of the indexes.
     Returns the steps that were taken: a conclusion that changed since it was read stays as it is.
     `make_live` is the reverse."""
-    done: list[Supersession] = []
+    effective: list[Supersession] = []
     superseded_at = at or rt.clock()
     for step in steps:
         old = step.old
@@ -61,13 +61,13 @@ def supersede(
             internal={**old.internal, REASON: step.reason},
         )
         if changed:
-            done.append(step)
-    explicit = Counter(step.old.collection_key for step in done if step.old.level == EXPLICIT)
+            effective.append(step)
+    explicit = Counter(step.old.collection_key for step in effective if step.old.level == EXPLICIT)
     for collection_key, number in explicit.items():
         tx.conclusions.count_explicit(collection_key, -number)
-    if done:
-        indexing.remove_conclusions(rt, tx, workspace_key, [step.old.key for step in done])
-    return done
+    if effective:
+        indexing.remove_conclusions(rt, tx, workspace_key, [step.old.key for step in effective])
+    return effective
 
 
 def restore(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Conclusion:

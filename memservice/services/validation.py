@@ -54,9 +54,9 @@ def metadata(
     """The caller's metadata in its stored form; None for None."""
     if value is None:
         return None
-    stored: dict[str, Any] = strip_nul(dict(value))
-    check_metadata(stored, argument)
-    return stored
+    clean: dict[str, Any] = strip_nul(dict(value))
+    check_metadata(clean, argument)
+    return clean
 
 
 def settings_of(
@@ -66,19 +66,19 @@ def settings_of(
     None."""
     if value is None:
         return None
-    stored = configuration.clean(strip_nul(dict(value)))
+    sections = configuration.clean(strip_nul(dict(value)))
     problems = [
-        *_summary_problems(stored, argument),
-        *_retention_problems(stored, argument),
-        *_instruction_problems(rt, stored, argument),
+        *_summary_problems(sections, argument),
+        *_retention_problems(sections, argument),
+        *_instruction_problems(rt, sections, argument),
     ]
     if problems:
         raise InvalidInput(*problems)
-    return stored
+    return sections
 
 
-def _summary_problems(stored: Mapping[str, Any], argument: Argument) -> list[Problem]:
-    summary = stored.get("summary")
+def _summary_problems(sections: Mapping[str, Any], argument: Argument) -> list[Problem]:
+    summary = sections.get("summary")
     if not isinstance(summary, Mapping):
         return []
     problems = [
@@ -99,8 +99,8 @@ def _summary_problems(stored: Mapping[str, Any], argument: Argument) -> list[Pro
     return []
 
 
-def _retention_problems(stored: Mapping[str, Any], argument: Argument) -> list[Problem]:
-    section = stored.get("retention")
+def _retention_problems(sections: Mapping[str, Any], argument: Argument) -> list[Problem]:
+    section = sections.get("retention")
     if section is None:
         return []
     if not isinstance(section, Mapping):
@@ -132,11 +132,11 @@ def _number_problem(
 
 
 def _instruction_problems(
-    rt: Runtime, stored: Mapping[str, Any], argument: Argument
+    rt: Runtime, sections: Mapping[str, Any], argument: Argument
 ) -> list[Problem]:
     limit = rt.settings.deriver.max_custom_instructions_tokens
     problems = []
-    for path, text in configuration.texts(stored):
+    for path, text in configuration.texts(sections):
         if not text.strip():
             continue
         if limit == 0:

@@ -86,15 +86,15 @@ def get_or_create(
     or a session can create one only without metadata and configuration."""
     policy.require_key_of(principal, slug)
     validation.require_name(slug, ARGUMENT)
-    stored = validation.metadata(metadata) or {}
+    new_metadata = validation.metadata(metadata) or {}
     settings = validation.settings_of(rt, config) or {}
     with rt.storage.read() as tx:
         workspace = tx.workspaces.by_slug(slug)
     if workspace is not None:
         return workspace, False
-    policy.require_bare_workspace(principal, stored, settings)
+    policy.require_bare_workspace(principal, new_metadata, settings)
     return rt.storage.write(
-        lambda tx: ensure(rt, tx, slug, metadata=stored, configuration=settings)
+        lambda tx: ensure(rt, tx, slug, metadata=new_metadata, configuration=settings)
     )
 
 
@@ -115,19 +115,19 @@ def update(
     """Metadata is replaced, configuration merged by section; None: unchanged. Creates a missing
     workspace."""
     policy.require(principal, slug)
-    stored = validation.metadata(metadata)
+    new_metadata = validation.metadata(metadata)
     settings = validation.settings_of(rt, config)
 
     def change(tx: Transaction) -> Workspace:
         workspace, created = ensure(
-            rt, tx, slug, lock=True, metadata=stored or {}, configuration=settings or {}
+            rt, tx, slug, lock=True, metadata=new_metadata or {}, configuration=settings or {}
         )
-        if created or (stored is None and settings is None):
+        if created or (new_metadata is None and settings is None):
             return workspace
         return tx.workspaces.save(
             replace(
                 workspace,
-                metadata=workspace.metadata if stored is None else stored,
+                metadata=workspace.metadata if new_metadata is None else new_metadata,
                 configuration=configuration.merge(workspace.configuration, settings or {}),
             )
         )

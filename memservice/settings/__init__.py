@@ -259,9 +259,9 @@ def _read_named_keys(
         key_value = variables.get(name, "").strip()
         if not key_value:
             # The key itself, written here by mistake, must not be shown.
-            shown = name if _VARIABLE.fullmatch(name) else MASK
+            name_or_mask = name if _VARIABLE.fullmatch(name) else MASK
             yield (
-                f"{by_path[path].name} = {shown}: that variable is not set, neither in the "
+                f"{by_path[path].name} = {name_or_mask}: that variable is not set, neither in the "
                 "environment nor in .env"
             )
             continue
@@ -348,11 +348,11 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield from _bad_networks(settings.webhook.allow_networks)
     yield from (
         (
-            f"BUDGET_WORKSPACES: the bound of {name!r} is {shown!r}; write a number of tokens, "
+            f"BUDGET_WORKSPACES: the bound of {name!r} is {bound!r}; write a number of tokens, "
             "or null for none"
         )
-        for name, shown in settings.budget.workspaces.items()
-        if shown is not None and (type(shown) is not int or shown < 0)
+        for name, bound in settings.budget.workspaces.items()
+        if bound is not None and (type(bound) is not int or bound < 0)
     )
     yield from _bad_prices(settings.llm.prices)
     if settings.telemetry.enabled and not settings.telemetry.endpoint:

@@ -62,12 +62,14 @@ def setting(
         )
         secrecy = "public" if holds_no_text else "secret"
     meta = Meta(help, low, high, tuple(choices), secrecy, env, tuple(aliases), tuple(also))
-    shown = secrecy == "public"
+    is_public = secrecy == "public"
     entry: Any
     if isinstance(default, dict):
-        entry = dataclasses.field(default_factory=default.copy, repr=shown, metadata={_META: meta})
+        entry = dataclasses.field(
+            default_factory=default.copy, repr=is_public, metadata={_META: meta}
+        )
     else:
-        entry = dataclasses.field(default=default, repr=shown, metadata={_META: meta})
+        entry = dataclasses.field(default=default, repr=is_public, metadata={_META: meta})
     return entry  # type: ignore[no-any-return]  # a dataclass reads the field object as the default of type T
 
 
@@ -89,8 +91,8 @@ class Group:
 
     def __repr__(self) -> str:
         parts = dataclasses.fields(self)  # type: ignore[arg-type]  # each subclass is a dataclass
-        shown = (f"{part.name}={getattr(self, part.name)!r}" for part in parts if part.repr)
-        return f"{type(self).__name__}({', '.join(shown)})"
+        values = (f"{part.name}={getattr(self, part.name)!r}" for part in parts if part.repr)
+        return f"{type(self).__name__}({', '.join(values)})"
 
 
 def group(default: T) -> T:

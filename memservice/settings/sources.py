@@ -248,5 +248,5 @@ def from_overrides(overrides: Mapping[str, object], tree: Tree, source: str) -> 
 def refusal(leaf: Leaf, raw_value: Given, allowed: str) -> str:
     """The sentence that a wrong value is answered with."""
     named = "" if raw_value.name == leaf.name else f", as {raw_value.name}"
-    shown = show(raw_value.raw, leaf.meta.secrecy) if raw_value.raw != "" else '""'
-    return f"{leaf.name} = {shown} ({raw_value.source}{named}): must be {allowed}"
+    value = show(raw_value.raw, leaf.meta.secrecy) if raw_value.raw != "" else '""'
+    return f"{leaf.name} = {value} ({raw_value.source}{named}): must be {allowed}"

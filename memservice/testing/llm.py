@@ -140,10 +140,10 @@ def ask(text: str = "How are you?", **changes: Any) -> CompletionRequest:
 
 def whole(pieces: Iterator[str | Completion]) -> tuple[list[str], Completion]:
     """The pieces of a stream, and the completion, which has to be its last and only one."""
-    *texts, done = list(pieces)
-    assert isinstance(done, Completion), "a stream ends with the whole Completion"
+    *texts, completion = list(pieces)
+    assert isinstance(completion, Completion), "a stream ends with the whole Completion"
     assert all(isinstance(text, str) for text in texts), "there is one Completion, and it is last"
-    return [str(text) for text in texts], done
+    return [str(text) for text in texts], completion
 
 
 class LanguageModelContract:
@@ -177,8 +177,8 @@ class LanguageModelContract:
     )
     def test_an_answer_arrives_unchanged(self, peer: Peer, text: str) -> None:
         peer.says(Say((text,)))
-        done = peer.model.complete(ask())
-        assert (done.content, tuple(done.tool_calls)) == (text, ())
+        completion = peer.model.complete(ask())
+        assert (completion.content, tuple(completion.tool_calls)) == (text, ())
 
     @pytest.mark.parametrize(
         "text", TEXTS, ids=["plain", "empty", "scripts", "breaks", "marker", "long"]
@@ -186,8 +186,8 @@ class LanguageModelContract:
     def test_a_streamed_answer_is_the_sum_of_its_pieces(self, peer: Peer, text: str) -> None:
         half = len(text) // 2
         peer.says(Say((text[:half], text[half:])))
-        pieces, done = whole(peer.model.stream(ask()))
-        assert "".join(pieces) == done.content == text
+        pieces, completion = whole(peer.model.stream(ask()))
+        assert "".join(pieces) == completion.content == text
         assert "" not in pieces
 
     def test_the_whole_request_arrives(self, peer: Peer) -> None:
@@ -210,9 +210,9 @@ class LanguageModelContract:
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_token_counts_are_reported(self, peer: Peer, way: str) -> None:
-        done = self._done(peer, way, ask())
-        assert (done.input_tokens, done.output_tokens) == (110, 7)
-        assert done.cache_read_tokens == (64 if peer.counts_cache else 0)
+        completion = self._done(peer, way, ask())
+        assert (completion.input_tokens, completion.output_tokens) == (110, 7)
+        assert completion.cache_read_tokens == (64 if peer.counts_cache else 0)
 
     @pytest.mark.parametrize("reason", ["stop", "length"])
     @pytest.mark.parametrize("way", ["complete", "stream"])
@@ -235,14 +235,14 @@ class LanguageModelContract:
         )
         for calls_of_answer in (calls[:1], calls):
             peer.says(Say((), calls_of_answer, "tool_calls"))
-            done = self._done(peer, way, ask(tools=TOOLS, tool_choice="auto"))
-            assert [(c.name, c.arguments) for c in done.tool_calls] == [
+            completion = self._done(peer, way, ask(tools=TOOLS, tool_choice="auto"))
+            assert [(c.name, c.arguments) for c in completion.tool_calls] == [
                 (c.name, c.arguments) for c in calls_of_answer
             ]
-            assert len({c.id for c in done.tool_calls}) == len(calls_of_answer), (
+            assert len({c.id for c in completion.tool_calls}) == len(calls_of_answer), (
                 "each has an id of its own"
             )
-            assert done.finish_reason == "tool_calls"
+            assert completion.finish_reason == "tool_calls"
             assert all(
                 tool.name in peer.received()[-1] and tool.description in peer.received()[-1]
                 for tool in TOOLS
@@ -251,8 +251,11 @@ class LanguageModelContract:
     def test_a_text_beside_a_call_is_returned(self, peer: Peer) -> None:
         peer.says(Say(("Let me see.",), (ToolCall("call-1", "clock", {}),), "tool_calls"))
         for way in ("complete", "stream"):
-            done = self._done(peer, way, ask(tools=TOOLS))
-            assert (done.content, [c.name for c in done.tool_calls]) == ("Let me see.", ["clock"])
+            completion = self._done(peer, way, ask(tools=TOOLS))
+            assert (completion.content, [c.name for c in completion.tool_calls]) == (
+                "Let me see.",
+                ["clock"],
+            )
 
     def test_results_of_tools_are_passed_on(self, peer: Peer) -> None:
         """The calls are passed back unchanged."""
@@ -287,8 +290,8 @@ class LanguageModelContract:
             'Sure: {"answer": "yes"}',
         ):
             peer.says(Say((text,)))
-            done = self._done(peer, way, ask(response_schema=SCHEMA))
-            assert json.loads(done.content) == {"answer": "yes"}
+            completion = self._done(peer, way, ask(response_schema=SCHEMA))
+            assert json.loads(completion.content) == {"answer": "yes"}
             assert '"answer"' in peer.received()[-1].replace("\\", ""), (
                 "the request contains the schema in some form"
             )
@@ -319,8 +322,8 @@ class LanguageModelContract:
         pieces = peer.model.stream(ask())
         assert next(pieces) == "first"
         gate.set()
-        remaining, done = whole(pieces)
-        assert (remaining, done.content) == ([" second"], "first second")
+        remaining, completion = whole(pieces)
+        assert (remaining, completion.content) == ([" second"], "first second")
 
     def test_closing_a_stream_ends_the_exchange(self, peer: Peer) -> None:
         gate = threading.Event()
@@ -474,9 +477,9 @@ class LanguageModelContract:
 
         def talk(number: int) -> bool:
             text = f"thread {number} says {'x' * number * 500}"
-            done = peer.model.complete(ask(text))
+            completion = peer.model.complete(ask(text))
             _, streamed = whole(peer.model.stream(ask(text)))
-            return done.content == streamed.content == text
+            return completion.content == streamed.content == text
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(talk, range(24)))

@@ -58,19 +58,19 @@ class LiveModelContract:
         )
 
     def test_it_answers_and_counts(self, model: LanguageModel, named: str) -> None:
-        done = model.complete(self.ask(named))
-        assert done.content.strip()
-        assert done.finish_reason
-        assert done.input_tokens >= 0
-        assert done.output_tokens >= 0
+        completion = model.complete(self.ask(named))
+        assert completion.content.strip()
+        assert completion.finish_reason
+        assert completion.input_tokens >= 0
+        assert completion.output_tokens >= 0
 
     def test_a_streamed_answer_is_the_sum_of_its_pieces(
         self, model: LanguageModel, named: str
     ) -> None:
-        *pieces, done = list(model.stream(self.ask(named, "Count from one to ten.")))
-        assert isinstance(done, Completion), "a stream ends with the whole Completion"
-        assert done.content.strip()
-        assert "".join(map(str, pieces)) == done.content
+        *pieces, completion = list(model.stream(self.ask(named, "Count from one to ten.")))
+        assert isinstance(completion, Completion), "a stream ends with the whole Completion"
+        assert completion.content.strip()
+        assert "".join(map(str, pieces)) == completion.content
 
     def test_any_script_may_be_sent(self, model: LanguageModel, named: str) -> None:
         assert model.complete(
@@ -78,17 +78,19 @@ class LiveModelContract:
         ).content.strip()
 
     def test_a_structured_answer_is_json(self, model: LanguageModel, named: str) -> None:
-        done = model.complete(
+        completion = model.complete(
             replace(self.ask(named, 'Answer {"answer": "yes"}, as JSON.'), response_schema=ANSWER)
         )
-        assert "answer" in json.loads(done.content)
+        assert "answer" in json.loads(completion.content)
 
     def test_a_tool_is_called_when_it_has_to_be(self, model: LanguageModel, named: str) -> None:
-        done = model.complete(
+        completion = model.complete(
             replace(self.ask(named, "What time is it?"), tools=(CLOCK,), tool_choice="required")
         )
-        assert [call.name for call in done.tool_calls] == ["clock"] * len(done.tool_calls)
-        assert done.tool_calls
+        assert [call.name for call in completion.tool_calls] == ["clock"] * len(
+            completion.tool_calls
+        )
+        assert completion.tool_calls
 
     @pytest.mark.parametrize("way", ["complete", "stream"])
     def test_an_exchange_that_takes_too_long_is_cancelled(

@@ -273,21 +273,21 @@ class ReasonerContract:
     def test_consolidating_cites_given_and_new_conclusions_only(self, reasoner: Reasoner) -> None:
         """The result cites only uids of the request or its own new conclusions. Nothing supersedes
         itself, and every chain of successors ends at a live conclusion."""
-        done = self._consolidate(reasoner, self.KNOWN)
+        answer = self._consolidate(reasoner, self.KNOWN)
         uids = {row.uid for row in self.KNOWN}
-        created_refs = {f"#{n}" for n in range(len(done.created))}
-        replaced = {step.old: step.new for step in done.superseded}
-        assert len(replaced) == len(done.superseded)
+        created_refs = {f"#{n}" for n in range(len(answer.created))}
+        replaced = {step.old: step.new for step in answer.superseded}
+        assert len(replaced) == len(answer.superseded)
         assert set(replaced) <= uids
         assert {new for new in replaced.values() if new is not None} <= uids | created_refs
-        assert all(step.reason.strip() for step in done.superseded)
+        assert all(step.reason.strip() for step in answer.superseded)
         for old in replaced:
             visited = {old}
             while (new := replaced.get(old)) is not None:
                 old = new
                 assert old not in visited, "a cycle of successors"
                 visited.add(old)
-        for number, statement in enumerate(done.created):
+        for number, statement in enumerate(answer.created):
             assert statement.content.strip()
             assert set(statement.source_ids) <= uids | {f"#{n}" for n in range(number)}
             assert statement.level in LEVELS
@@ -298,9 +298,9 @@ class ReasonerContract:
         assert replaced.isdisjoint({"uid-2", "uid-4", "uid-5", "uid-6"})
 
     def test_consolidating_nothing_does_nothing(self, reasoner: Reasoner) -> None:
-        done = self._consolidate(reasoner, [])
-        assert (list(done.created), list(done.superseded)) == ([], [])
-        assert not done.card
+        answer = self._consolidate(reasoner, [])
+        assert (list(answer.created), list(answer.superseded)) == ([], [])
+        assert not answer.card
 
     def test_a_card_is_short_lines_of_text(self, reasoner: Reasoner) -> None:
         card = self._consolidate(reasoner, self.KNOWN, ["Name: Alice"]).card

@@ -181,13 +181,16 @@ def _on_column(
     operands: st.SearchStrategy[Any], substrings: st.SearchStrategy[str] | None = None
 ) -> st.SearchStrategy[Any]:
     nullable = mostly(operands, st.none())
-    listed = st.lists(nullable, max_size=3)
+    value_lists = st.lists(nullable, max_size=3)
     operators = dict.fromkeys(("gt", "gte", "lt", "lte"), operands)
-    operators |= {"ne": nullable, "in": mostly(listed, listed.map(lambda some: [*some, "*"]))}
+    operators |= {
+        "ne": nullable,
+        "in": mostly(value_lists, value_lists.map(lambda some: [*some, "*"])),
+    }
     if substrings is not None:
         operators |= {"contains": substrings, "icontains": substrings}
     return mostly(
-        st.one_of(operands, listed, _objects(operators, 1)),
+        st.one_of(operands, value_lists, _objects(operators, 1)),
         _objects(operators).filter(bool),
         st.none(),
         st.just("*"),
@@ -219,9 +222,9 @@ def _clear(condition: Any) -> bool:
     operators."""
     if not isinstance(condition, dict) or "in" not in condition:
         return True
-    listed = condition["in"]
+    values = condition["in"]
     return (
-        isinstance(listed, list)
-        and not any(isinstance(item, list | dict) for item in listed)
+        isinstance(values, list)
+        and not any(isinstance(item, list | dict) for item in values)
         and not condition.keys() & set(corpus.KEYS) - {"in"}
     )

@@ -98,12 +98,12 @@ def _steps(rt: Runtime, progress: _Progress, now: datetime) -> Iterator[_Progres
             yield _Progress(last)
         last = session.key
         yield _Progress(last)
-    done = progress.workspaces_after
-    for workspace in _after(rt, Workspace, done):
+    last_workspace = progress.workspaces_after
+    for workspace in _after(rt, Workspace, last_workspace):
         while _erase(partial(rules.erase_conclusions, rt, workspace.key, now), "conclusions"):
-            yield _Progress(last, done)
-        done = workspace.key
-        yield _Progress(last, done)
+            yield _Progress(last, last_workspace)
+        last_workspace = workspace.key
+        yield _Progress(last, last_workspace)
 
 
 def _workspace_of(
@@ -138,8 +138,8 @@ def _erase(step: Callable[[], int], name: str) -> bool:
 
 def _read(rt: Runtime) -> _Progress:
     with rt.storage.read() as tx:
-        stored = tx.facts.get(FACT)
-    return _Progress() if stored is None else _Progress(**json.loads(stored))
+        fact = tx.facts.get(FACT)
+    return _Progress() if fact is None else _Progress(**json.loads(fact))
 
 
 def _store(rt: Runtime, progress: _Progress) -> None:

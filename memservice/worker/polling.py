@@ -122,15 +122,15 @@ class Worker:
         deadline = time.monotonic() + seconds
         with _Pools(self._at_once) as pools:
             while time.monotonic() < deadline:
-                done = self._round(pools, stop)
+                round_reports = self._round(pools, stop)
                 if stop.is_set():
-                    return reports + done
-                if not done and (pools.lanes or self._delivering):
+                    return reports + round_reports
+                if not round_reports and (pools.lanes or self._delivering):
                     seconds_left = deadline - time.monotonic()
                     pools.lanes.wait(min(SLICE_SECONDS, seconds_left), self._delivering.values())
-                elif not done:
+                elif not round_reports:
                     return reports
-                reports += done
+                reports += round_reports
         raise TimeoutError(f"still working after {seconds} s")
 
     def _start_housekeeping(self, pools: _Pools) -> bool:

@@ -107,10 +107,10 @@ def steady_time(rt: Runtime) -> datetime:
     """
     now = rt.clock()
     with rt.storage.read() as tx:
-        stored = tx.facts.get(FACT)
+        fact = tx.facts.get(FACT)
     steady = now
-    if stored is not None:
-        previous = json.loads(stored)
+    if fact is not None:
+        previous = json.loads(fact)
         steady = min(now, datetime.fromisoformat(previous["time"]))
         if abs(now - datetime.fromisoformat(previous["clock"])) < timedelta(
             seconds=INTERVAL_SECONDS
@@ -125,7 +125,7 @@ def steady_time(rt: Runtime) -> datetime:
 def _erase(rt: Runtime, erased: Swept) -> None:
     now, steady = rt.clock(), steady_time(rt)
     retention = rt.settings.retention
-    done = now - timedelta(hours=retention.done_tasks_hours)
+    done_before = now - timedelta(hours=retention.done_tasks_hours)
     failed = steady - timedelta(seconds=rt.settings.deriver.queue_error_retention_seconds)
     deleted = now - timedelta(minutes=retention.deleted_conclusions_minutes)
     delivered = steady - timedelta(days=retention.deliveries_days)
@@ -139,7 +139,7 @@ def _erase(rt: Runtime, erased: Swept) -> None:
         "deleted conclusions": lambda tx: _purge_deleted(tx, deleted),
         "idempotency keys": lambda tx: _purge_older(tx, IdempotencyKey, idempotent_before),
         "failed tasks": lambda tx: tx.tasks.purge(FAILED, failed, BATCH_SIZE),
-        "done tasks": lambda tx: tx.tasks.purge(DONE, done, BATCH_SIZE, without=(DREAM,)),
+        "done tasks": lambda tx: tx.tasks.purge(DONE, done_before, BATCH_SIZE, without=(DREAM,)),
         "dreams": lambda tx: tx.tasks.purge(DONE, dreamt, BATCH_SIZE),
         "proposals of dreams": lambda tx: tx.tasks.purge(HELD, dreamt, BATCH_SIZE),
         "deliveries": lambda tx: _purge_older(tx, Delivery, delivered),

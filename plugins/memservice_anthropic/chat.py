@@ -144,7 +144,7 @@ class AnthropicModel(HttpModel):
                         carried,
                     )
                 )
-        read, written = (
+        cache_read, written = (
             whole(usage.get("cache_read_input_tokens")),
             whole(usage.get("cache_creation_input_tokens")),
         )
@@ -152,9 +152,9 @@ class AnthropicModel(HttpModel):
             content="".join(block["text"] for block in blocks if block["type"] == "text"),
             tool_calls=tuple(calls),
             finish_reason=_FINISHED.get(reason or "", reason),
-            input_tokens=whole(usage.get("input_tokens")) + read + written,
+            input_tokens=whole(usage.get("input_tokens")) + cache_read + written,
             output_tokens=whole(usage.get("output_tokens")),
-            cache_read_tokens=read,
+            cache_read_tokens=cache_read,
             cache_write_tokens=written,
             reasoning_tokens=whole(
                 (usage.get("output_tokens_details") or {}).get("thinking_tokens")

@@ -30,10 +30,10 @@ def evidence_shown(
     if not question.evidence:
         return None
     prompts = [call.shown for call in calls]
-    shown = sum(
+    number = sum(
         any(_folded(texts[key]) in prompt for prompt in prompts) for key in question.evidence
     )
-    return shown / len(question.evidence)
+    return number / len(question.evidence)
 
 
 def _folded(text: str) -> str:

@@ -96,7 +96,7 @@ class Run:
 
     def carry_out(self, client: Client, corpus: Sequence[Conversation]) -> list[Result]:
         """The results of all questions, including those of an earlier, interrupted run."""
-        done = {result.identity: result for result in read_results(self.folder)}
+        results = {result.identity: result for result in read_results(self.folder)}
         self._describe()
         with (self.folder / RESULTS).open("a", encoding="utf-8") as lines:
             for number, conversation in enumerate(corpus, 1):
@@ -107,18 +107,18 @@ class Run:
                     (question, repetition)
                     for question in questions
                     for repetition in range(self.options.repeat)
-                    if (conversation.name, question.text, repetition) not in done
+                    if (conversation.name, question.text, repetition) not in results
                 ]
                 self._progress(
                     f"conversation {number}/{len(corpus)} {conversation.name}: "
                     f"{len(remaining)} to ask"
                 )
                 for result in self._answers(client, conversation, remaining):
-                    done[result.identity] = result
+                    results[result.identity] = result
                     lines.write(json.dumps(asdict(result), ensure_ascii=False) + "\n")
                     lines.flush()
                     self._check_tokens()
-        return list(done.values())
+        return list(results.values())
 
     def _describe(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -294,13 +294,15 @@ def estimate(corpus: Sequence[Conversation], options: Options) -> dict[str, Any]
         len([*conversation.questions, *conversation.unanswerable][: options.limit])
         for conversation in corpus
     )
-    stored = sum(tokens.count(turn.text) for conversation in corpus for turn in conversation.turns)
+    token_count = sum(
+        tokens.count(turn.text) for conversation in corpus for turn in conversation.turns
+    )
     number = questions * options.repeat
     return {
         "conversations": len(corpus),
         "messages": messages,
-        "message_tokens": stored,
+        "message_tokens": token_count,
         "questions": number,
         "calls_at_most": messages + number * 10,
-        "tokens_about": stored * 3 + number * 8_000,
+        "tokens_about": token_count * 3 + number * 8_000,
     }

@@ -158,12 +158,12 @@ class GeminiModel(HttpModel):
     def read(self, answer: Any) -> Completion:
         reading = self.reading()
         reading.take(answer)
-        done = reading.ended()
-        if done is None:
+        completion = reading.ended()
+        if completion is None:
             raise ModelFailure(
                 f"the response of {self.endpoint.provider} has no answer", retryable=True
             )
-        return done
+        return completion
 
     def reading(self) -> _Reading:
         return _Reading(self.endpoint.provider)

@@ -138,12 +138,12 @@ class HttpModel(ABC):
                         has_begun = True
                         exchange.begun()
                     yield piece
-            done = self._shaped(reading.ended)
-        if done is None:
+            completion = self._shaped(reading.ended)
+        if completion is None:
             raise ModelFailure(
                 f"the response of {self.endpoint.provider} was cut off", retryable=True
             )
-        yield tidy(done, request)
+        yield tidy(completion, request)
 
     def lacks(self, model: str) -> frozenset[str]:
         """The parts of the protocol that the model's server does not support, as negotiated:
@@ -197,11 +197,11 @@ class HttpModel(ABC):
             options.add("temperature")
         return self._features.ask(request.model, send, used, options)
 
-    def _shaped(self, read: Callable[[], T]) -> T:
+    def _shaped(self, reading: Callable[[], T]) -> T:
         """What `read` returns. Raises ModelFailure where the answer has not the protocol's
         shape."""
         try:
-            return read()
+            return reading()
         except _WRONG_SHAPE as error:
             kind = type(error).__name__
         raise ModelFailure(
@@ -269,19 +269,19 @@ def turns_of(request: CompletionRequest, mode: str | None) -> list[Turn]:
     return [Turn("system", words), *turns]
 
 
-def tidy(done: Completion, request: CompletionRequest) -> Completion:
+def tidy(completion: Completion, request: CompletionRequest) -> Completion:
     """Only the JSON of a structured answer, without the words, reasoning or fence around it. An
     answer without a whole valid document is returned unchanged."""
-    if request.response_schema is None or done.tool_calls:
-        return done
-    content, _ = without_reasoning(done.content)
+    if request.response_schema is None or completion.tool_calls:
+        return completion
+    content, _ = without_reasoning(completion.content)
     try:
         document = read(content, request.response_schema)
     except Unreadable:
-        return done
+        return completion
     if not document.is_whole:
-        return done
-    return replace(done, content=json.dumps(document.value, ensure_ascii=False))
+        return completion
+    return replace(completion, content=json.dumps(document.value, ensure_ascii=False))
 
 
 def system_and_rest(turns: Sequence[Turn]) -> tuple[list[str], list[Turn]]:

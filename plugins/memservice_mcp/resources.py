@@ -73,6 +73,8 @@ def _content(context: ToolContext, uri: str) -> Any:
         return {"card": cards.get(context.rt, context.principal, workspace, peer) or []}
     if match := _SESSION.fullmatch(uri):
         workspace, session = map(unquote, match.groups())
-        shown = answers.session_context(context, workspace, session, None, answers.MAX_TOKENS)
-        return shown.model_dump(mode="json")
+        context_text = answers.session_context(
+            context, workspace, session, None, answers.MAX_TOKENS
+        )
+        return context_text.model_dump(mode="json")
     return None

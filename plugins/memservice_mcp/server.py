@@ -29,10 +29,10 @@ def server_of(selection: str, context_of: Callable[[], ToolContext]) -> Server[A
     request."""
     _redact_logs()
     tools = {tool.name: tool for tool in selected(selection)}
-    listed = [tool.listed() for tool in tools.values()]
+    tool_list = [tool.listed() for tool in tools.values()]
 
     async def list_tools(_: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=listed)
+        return types.ListToolsResult(tools=tool_list)
 
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = tools.get(params.name)

@@ -59,13 +59,13 @@ def _read(name: str) -> tuple[bytes, str]:
 def register(app: Flask, documents: Mapping[str, str]) -> None:
     """Serve the pages. `documents`: name → path of each available document; the first is the
     default."""
-    listed = json.dumps(
+    document_list = json.dumps(
         [{"name": name, "path": path.lstrip("/")} for name, path in documents.items()]
     )
     page = (
         (_HERE / "page" / "page.html")
         .read_text(encoding="utf-8")
-        .replace("{documents}", escape(listed))
+        .replace("{documents}", escape(document_list))
     )
 
     def show() -> Response:

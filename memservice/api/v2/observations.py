@@ -62,7 +62,7 @@ def create_observations(call: Call, workspace_id: str) -> Sequence[Conclusion]:
 )
 def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
     """List a workspace's observations, newest first"""
-    listed = conclusions.page(
+    page = conclusions.page(
         call.rt,
         call.principal,
         workspace_id,
@@ -70,7 +70,7 @@ def list_observations(call: Call, workspace_id: str) -> Page[Conclusion]:
         paging(call.query),
         Shown(of_scopes=False),
     )
-    return replace(listed, items=[in_session(item) for item in listed.items])
+    return replace(page, items=[in_session(item) for item in page.items])
 
 
 @routes.operation(

@@ -73,12 +73,12 @@ def list_conclusions(call: Call, workspace_id: str) -> Page[Version]:
     `as_of`, the conclusions that were live at that time. With `include_messages`, each names the
     messages that it rests on.
     """
-    shown = Shown(superseded=call.query["include"] == "superseded", as_of=call.query["as_of"])
-    listed = conclusions.page(
-        call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), shown
+    selection = Shown(superseded=call.query["include"] == "superseded", as_of=call.query["as_of"])
+    page = conclusions.page(
+        call.rt, call.principal, workspace_id, call.body["filters"], paging(call.query), selection
     )
-    items = history.versions(call.rt, listed.items, include_messages=call.query["include_messages"])
-    return Page(items, listed.total, listed.page, listed.size)
+    items = history.versions(call.rt, page.items, include_messages=call.query["include_messages"])
+    return Page(items, page.total, page.page, page.size)
 
 
 @routes.operation(

@@ -110,5 +110,5 @@ def get_scope_status(call: Call, workspace_id: str, scope_id: str) -> ScopeStatu
 def _shown(entry: ScopeSession) -> dict[str, Any]:
     """The entry as clients expect it: the time with an offset instead of `Z`, and no count until
     there is one."""
-    shown: dict[str, Any] = {"state": entry.state, "updated_at": entry.updated_at.isoformat()}
-    return shown if entry.docs_copied is None else {**shown, "docs_copied": entry.docs_copied}
+    state: dict[str, Any] = {"state": entry.state, "updated_at": entry.updated_at.isoformat()}
+    return state if entry.docs_copied is None else {**state, "docs_copied": entry.docs_copied}

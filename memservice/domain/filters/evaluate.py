@@ -42,11 +42,11 @@ def matches(row: Any, node: Condition) -> bool:
         case Compare(field, op, value):
             return _holds(_order(getattr(row, field), value), op)
         case OneOf(field, values):
-            stored = getattr(row, field)
+            row_value = getattr(row, field)
             return (
-                stored in values
-                if isinstance(stored, str)
-                else any(_order(stored, value) == 0 for value in values)
+                row_value in values
+                if isinstance(row_value, str)
+                else any(_order(row_value, value) == 0 for value in values)
             )
         case IsNull(field):
             return getattr(row, field) is None
@@ -64,10 +64,10 @@ def matches(row: Any, node: Condition) -> bool:
         case KeyOneOf(field, key, texts):
             return value_text(_at(row, field, key)) in texts
         case KeySubstring(field, key, needle):
-            stored, folded = _at(row, field, key), fold(needle)
+            row_value, folded = _at(row, field, key), fold(needle)
             return any(
                 _within(value_text(item), folded)
-                for item in (stored if isinstance(stored, list) else [stored])
+                for item in (row_value if isinstance(row_value, list) else [row_value])
             )
         case _:
             assert_never(node)
@@ -75,33 +75,33 @@ def matches(row: Any, node: Condition) -> bool:
 
 def _at(row: Any, field: str, key: str) -> Any:
     """The value at a first-level key of a JSON column; None if there is none."""
-    stored = getattr(row, field)
-    return stored.get(key) if isinstance(stored, dict) else None
+    row_value = getattr(row, field)
+    return row_value.get(key) if isinstance(row_value, dict) else None
 
 
-def _key_compare(stored: Any, node: KeyCompare) -> bool:
-    if stored is None:
+def _key_compare(row_value: Any, node: KeyCompare) -> bool:
+    if row_value is None:
         return False
     if isinstance(node.operand, str):
-        text = value_text(stored)
+        text = value_text(row_value)
         if text is None:
             return node.op == "ne"
         return _holds((text > node.operand) - (text < node.operand), node.op)
-    number = value_number(stored)
+    number = value_number(row_value)
     return number is not None and _holds(order(number, node.operand), node.op)
 
 
-def _order(stored: Any, value: Any) -> int | None:
+def _order(row_value: Any, value: Any) -> int | None:
     """-1, 0 or 1; None if the two cannot be compared (null, or different types)."""
-    if isinstance(stored, bool) or isinstance(value, bool):
-        comparable = isinstance(stored, bool) and isinstance(value, bool)
-    elif isinstance(stored, int | float):
-        return order(stored, value) if isinstance(value, int | float) else None
+    if isinstance(row_value, bool) or isinstance(value, bool):
+        comparable = isinstance(row_value, bool) and isinstance(value, bool)
+    elif isinstance(row_value, int | float):
+        return order(row_value, value) if isinstance(value, int | float) else None
     else:
         comparable = any(
-            isinstance(stored, kind) and isinstance(value, kind) for kind in (str, datetime)
+            isinstance(row_value, kind) and isinstance(value, kind) for kind in (str, datetime)
         )
-    return (stored > value) - (stored < value) if comparable else None
+    return (row_value > value) - (row_value < value) if comparable else None
 
 
 def _holds(sign: int | None, op: Ordering | str) -> bool:

@@ -78,7 +78,7 @@ def _decimal(number: Number) -> Decimal:
     return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
 
 
-def contains(stored: Any, operand: Any) -> bool:
+def contains(row_value: Any, operand: Any) -> bool:
     """JSON containment, as PostgreSQL's `@>` defines it below the top level: `stored` contains
     every part of `operand`.
 
@@ -86,33 +86,33 @@ def contains(stored: Any, operand: Any) -> bool:
     inside lists (`limits` bounds these).
     """
     if isinstance(operand, dict):
-        return isinstance(stored, dict) and all(
-            key in stored and contains(stored[key], inner) for key, inner in operand.items()
+        return isinstance(row_value, dict) and all(
+            key in row_value and contains(row_value[key], inner) for key, inner in operand.items()
         )
     if isinstance(operand, list):
-        return isinstance(stored, list) and _lists(stored, operand)
+        return isinstance(row_value, list) and _lists(row_value, operand)
     if isinstance(operand, bool) or operand is None:
-        return stored is operand
+        return row_value is operand
     if isinstance(operand, str):
-        return isinstance(stored, str) and stored == operand
+        return isinstance(row_value, str) and row_value == operand
     return (
-        isinstance(stored, int | float)
-        and not isinstance(stored, bool)
-        and order(stored, operand) == 0
+        isinstance(row_value, int | float)
+        and not isinstance(row_value, bool)
+        and order(row_value, operand) == 0
     )
 
 
-def _lists(stored: list[Any], operand: list[Any]) -> bool:
+def _lists(row_items: list[Any], operand: list[Any]) -> bool:
     """Whether each item of `operand` is contained in an item of `stored`. Scalars are looked up in
     a set, not compared one by one."""
     missing = {_key(item) for item in operand if not isinstance(item, dict | list)}
-    for item in stored:
+    for item in row_items:
         if not missing:
             break
         if not isinstance(item, dict | list):
             missing.discard(_key(item))
     return not missing and all(
-        any(contains(item, inner) for item in stored)
+        any(contains(item, inner) for item in row_items)
         for inner in operand
         if isinstance(inner, dict | list)
     )

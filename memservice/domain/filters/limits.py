@@ -67,8 +67,8 @@ class Budget:
                         f"{CONTAINED_DEPTH_MAX} levels deep"
                     ),
                 )
-            listed = (inner for item in level if isinstance(item, list) for inner in item)
-            self._in_lists += sum(isinstance(inner, dict | list) for inner in listed)
+            inner_items = (inner for item in level if isinstance(item, list) for inner in item)
+            self._in_lists += sum(isinstance(inner, dict | list) for inner in inner_items)
             if self._in_lists > CONTAINED_IN_LISTS_MAX:
                 refuse(
                     loc,

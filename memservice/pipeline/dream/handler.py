@@ -207,10 +207,10 @@ def _storing(
     def store(tx: Transaction) -> Outcome:
         dream_store.require_input(tx, material)
         outcome, changes = counts.copy(), ChangeSet()
-        stored = dream_store.create(rt, tx, material.collection, candidates, outcome)
-        changes.created += stored.created
+        rows = dream_store.create(rt, tx, material.collection, candidates, outcome)
+        changes.created += rows.created
         changes.superseded += dream_store.supersede(
-            rt, tx, material, result.superseded, stored, outcome
+            rt, tx, material, result.superseded, rows, outcome
         )
         dreams.mark_consolidated(rt, tx, material.collection)
         card = _store_card(rt, tx, material, result, changes)

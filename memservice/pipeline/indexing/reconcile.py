@@ -202,8 +202,8 @@ def _ended(rt: Runtime) -> _Progress:
 
 def _read(rt: Runtime) -> _Progress:
     with rt.storage.read() as tx:
-        stored = tx.facts.get(FACT)
-    return _Progress(**json.loads(stored)) if stored else _Progress()
+        fact = tx.facts.get(FACT)
+    return _Progress(**json.loads(fact)) if fact else _Progress()
 
 
 def _keep(rt: Runtime, progress: _Progress) -> None:

@@ -101,7 +101,9 @@ class Gathered:
     def collated(self) -> Collated:
         messages = {message.key: message for message in (*self.messages, *self.recent)}
         rows = [
-            shown for row in self.conclusions for shown in (row, *self.replaced.get(row.key, ()))
+            version
+            for row in self.conclusions
+            for version in (row, *self.replaced.get(row.key, ()))
         ]
         return Collated(
             [replace(row, source_ids=row.source_ids or []) for row in rows],

@@ -214,8 +214,8 @@ class Tools:
     def _shown(self, tx: Transaction, rows: Sequence[Conclusion]) -> list[Evidence]:
         replaced = evidence.replaced_by(tx, self._bounds, rows)
         for row in rows:
-            for shown in (row, *replaced.get(row.key, ())):
-                self.conclusions_read.setdefault(shown.key, shown)
+            for version in (row, *replaced.get(row.key, ())):
+                self.conclusions_read.setdefault(version.key, version)
         return [evidence.of_conclusion(row, replaced.get(row.key, ())) for row in rows]
 
     def _passages(self, tx: Transaction, hits: Sequence[Message], distance: int) -> list[Passage]:

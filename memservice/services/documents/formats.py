@@ -58,7 +58,7 @@ def _run_reader(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
     command = [sys.executable, "-P", "-m", reader.__name__, kind, *map(str, limits)]
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             input=data,
             capture_output=True,
@@ -68,10 +68,10 @@ def _run_reader(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
         )
     except subprocess.TimeoutExpired as error:
         raise _unreadable("reading it takes too long") from error
-    if done.returncode:
+    if process.returncode:
         # The reader was killed for its time, or ran out of memory without an answer.
         raise _unreadable("reading it takes too long, or too much memory")
-    answer: dict[str, str] = json.loads(done.stdout)
+    answer: dict[str, str] = json.loads(process.stdout)
     return answer
 
 

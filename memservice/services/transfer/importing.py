@@ -285,16 +285,16 @@ class _Loader:
             fresh = self._fresh(tx, record_format, rows)
             if self._erased is not None:
                 self._erased.refuse_new(tx, record_format, [lines[index] for _, index in fresh])
-            stored = tx.rows.put([row for row, _ in fresh])
+            new_rows = tx.rows.put([row for row, _ in fresh])
             if self._erased is not None and record_format.record is r.Conclusion:
-                stored = self._erased.adjusted(tx, self._workspace_key, stored)
+                new_rows = self._erased.adjusted(tx, self._workspace_key, new_rows)
             self._update_derived(
                 tx,
                 record_format,
-                stored,
+                new_rows,
                 {row.uid: terms[lines[index]["uid"]] for row, index in fresh} if terms else {},
             )
-            return len(stored)
+            return len(new_rows)
 
         try:
             self.stored[record_format.name] += self._rt.storage.write(change)
@@ -421,14 +421,14 @@ class _Loader:
         self,
         tx: Transaction,
         record_format: RecordFormat,
-        stored: Sequence[Any],
+        new_rows: Sequence[Any],
         terms: Mapping[str, IndexTerms],
     ) -> None:
         """Update the data derived from new rows: counters, and the text index."""
-        if record_format.record is r.Message and stored:
-            for key in sorted({message.session_key for message in stored}):
+        if record_format.record is r.Message and new_rows:
+            for key in sorted({message.session_key for message in new_rows}):
                 messages = sorted(
-                    (message for message in stored if message.session_key == key),
+                    (message for message in new_rows if message.session_key == key),
                     key=lambda message: message.seq,
                 )
                 first, last = messages[0], messages[-1]
@@ -444,22 +444,22 @@ class _Loader:
                         f"messages of the session {first.session!r} do not continue the existing "
                         "ones: was it written to since the export?"
                     )
-            authors = tx.peers.by_keys(sorted({message.author_key for message in stored}))
+            authors = tx.peers.by_keys(sorted({message.author_key for message in new_rows}))
             indexing.add_message_texts(
                 self._rt,
                 tx,
                 self._workspace_key,
-                stored,
-                [terms[message.uid] for message in stored],
+                new_rows,
+                [terms[message.uid] for message in new_rows],
                 authors,
             )
             self._embed(
-                tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, stored)
+                tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, new_rows)
             )
             if self._derive:
-                derive_later(self._rt, tx, self._workspace_key, stored)
+                derive_later(self._rt, tx, self._workspace_key, new_rows)
         elif record_format.record is r.Conclusion:
-            live = [row for row in stored if row.state == r.LIVE]
+            live = [row for row in new_rows if row.state == r.LIVE]
             for collection, number in Counter(
                 row.collection_key for row in live if row.level == r.EXPLICIT
             ).items():

@@ -75,7 +75,7 @@ class Vectors:
     def store(self, lines: Sequence[tuple[str, Line]]) -> int:
         """Store the vectors of lines, each with the uid of its row here; returns the number of new
         ones."""
-        stored = 0
+        number = 0
         for name, group in groupby(lines, key=lambda item: _name(item[1])):
             space = self._spaces.get(name)
             if space is None:
@@ -88,10 +88,10 @@ class Vectors:
                 self._rejected[name] += len(vectors)
             if self._rt.vectors_transactional:
                 add = partial(self._add_inside, space=space, vectors=vectors, accepted=accepted)
-                stored += self._rt.storage.write(add)
+                number += self._rt.storage.write(add)
             else:
-                stored += self._add_outside(space, vectors, accepted)
-        return stored
+                number += self._add_outside(space, vectors, accepted)
+        return number
 
     def _add_inside(
         self, tx: Transaction, space: r.Space, vectors: Mapping[str, Vector], accepted: bool

@@ -33,7 +33,7 @@ def create(
 ) -> Workspace:
     """Create an app. Conflict if one of that name exists, from any generation."""
     policy.require_admin(principal)
-    stored_name, stored = (
+    stored_name, new_metadata = (
         names.new_name(name, ("name",)),
         validation.metadata(metadata) or {},
     )
@@ -41,7 +41,7 @@ def create(
     def change(tx: Transaction) -> Workspace:
         if _named(tx, stored_name) is not None:
             raise _name_conflict(stored_name)
-        return _add(rt, tx, stored_name, stored)
+        return _add(rt, tx, stored_name, new_metadata)
 
     return rt.storage.write(change)
 
@@ -110,7 +110,7 @@ def update(
     metadata: Mapping[str, Any] | None,
 ) -> Workspace:
     """Replace name and metadata; None: unchanged. The id of the other generations never changes."""
-    new_name, stored = names.changed_name(name), validation.metadata(metadata)
+    new_name, new_metadata = names.changed_name(name), validation.metadata(metadata)
 
     def change(tx: Transaction) -> Workspace:
         resolve.authorise(tx, principal, Path(uid))
@@ -123,7 +123,7 @@ def update(
         changed = replace(
             workspace,
             v1_name=workspace.v1_name if new_name is None else new_name,
-            metadata=workspace.metadata if stored is None else stored,
+            metadata=workspace.metadata if new_metadata is None else new_metadata,
         )
         return workspace if changed == workspace else tx.workspaces.save(changed)
 

@@ -89,7 +89,7 @@ def create(
     rt: Runtime, principal: Principal, path: Path, name: str, metadata: Mapping[str, Any] | None
 ) -> NamedCollection:
     """Create a collection. Conflict if the user has one of that name."""
-    new_name, stored = (
+    new_name, new_metadata = (
         _require_not_reserved(names.new_name(name, ("name",))),
         validation.metadata(metadata) or {},
     )
@@ -104,7 +104,7 @@ def create(
             workspace_key=workspace.key,
             owner_key=user.key,
             name=new_name,
-            metadata=stored,
+            metadata=new_metadata,
             created_at=rt.clock(),
         )
         return tx.rows.put([row])[0]
@@ -164,7 +164,7 @@ def update(
         raise InvalidInput.at(
             message="Invalid collection configuration - at least one field must be provided"
         )
-    new_name, stored = names.changed_name(name), validation.metadata(metadata)
+    new_name, new_metadata = names.changed_name(name), validation.metadata(metadata)
     if new_name is not None:
         _require_not_reserved(new_name)
 
@@ -187,7 +187,7 @@ def update(
         changed = replace(
             collection,
             name=collection.name if new_name is None else new_name,
-            metadata=collection.metadata if stored is None else stored,
+            metadata=collection.metadata if new_metadata is None else new_metadata,
         )
         return collection if changed == collection else tx.rows.put([changed])[0]
 

@@ -72,10 +72,10 @@ def create(
     rt: Runtime, principal: Principal, path: Path, content: str, metadata: Mapping[str, Any] | None
 ) -> AnyDocument:
     """Create a document. Duplicates are not merged."""
-    text, stored = _content(content), validation.metadata(metadata) or {}
+    text, new_metadata = _content(content), validation.metadata(metadata) or {}
     workspace, user, collection = _require(rt, principal, path)
     if collections.is_derived(collection):
-        return derived_documents.create(rt, workspace, user, text, stored)
+        return derived_documents.create(rt, workspace, user, text, new_metadata)
     vectors = indexing.embed_inline(rt, [text])
 
     def change(tx: Transaction) -> Document:
@@ -89,7 +89,7 @@ def create(
             owner_key=user.key,
             collection_key=collection.key,
             content=text,
-            metadata=stored,
+            metadata=new_metadata,
             created_at=rt.clock(),
         )
         document = tx.rows.put([row])[0]
@@ -114,8 +114,8 @@ def page(
             return paging.empty()
         workspace, user, collection = match
         if collections.is_derived(collection):
-            listed = derived_documents.page(tx, workspace, user, condition, paging)
-            return Page(listed.items, listed.total, paging.page, paging.size)
+            document_page = derived_documents.page(tx, workspace, user, condition, paging)
+            return Page(document_page.items, document_page.total, paging.page, paging.size)
         matching = all_of(_in(collection), condition)
         documents = records(tx.rows, Document, matching, paging)
         return Page(documents.items, documents.total, paging.page, paging.size)
@@ -156,7 +156,10 @@ def update(
     now."""
     if content is None and metadata is None:
         raise InvalidInput.at(message="Content and metadata cannot both be None")
-    text, stored = None if content is None else _content(content), validation.metadata(metadata)
+    text, new_metadata = (
+        None if content is None else _content(content),
+        validation.metadata(metadata),
+    )
     vectors = None if text is None else indexing.embed_inline(rt, [text])
 
     def change(tx: Transaction) -> AnyDocument:
@@ -164,8 +167,8 @@ def update(
         document = None if match is None else _one(tx, *match, uid, lock=True)
         if document is None:
             raise _unknown(uid)
-        if stored is not None:
-            document = replace(document, metadata=stored)
+        if new_metadata is not None:
+            document = replace(document, metadata=new_metadata)
         if isinstance(document, Conclusion):
             return derived_documents.save(rt, tx, document, text, vectors)
         if text is not None:

@@ -137,10 +137,10 @@ def page(
         if match is None:
             return paging.empty()
         user, session = match
-        listed = shared.page_without_erased(rt, tx, session, condition, paging)
+        messages = shared.page_without_erased(rt, tx, session, condition, paging)
         return Page(
-            [_user_message(message, user) for message in listed.items],
-            listed.total,
+            [_user_message(message, user) for message in messages.items],
+            messages.total,
             paging.page,
             paging.size,
         )
@@ -159,7 +159,7 @@ def update(
     rt: Runtime, principal: Principal, path: Path, uid: str, metadata: Mapping[str, Any]
 ) -> UserMessage:
     """Replace the metadata. The content never changes."""
-    stored = validation.metadata(metadata) or {}
+    new_metadata = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> UserMessage:
         # The lock keeps a deletion of the session from erasing the message before it is stored.
@@ -169,6 +169,6 @@ def update(
             raise NotFound("Message not found")
         user, session = match
         resolve.require_own(principal, session)
-        return _user_message(tx.messages.save(replace(message, metadata=stored)), user)
+        return _user_message(tx.messages.save(replace(message, metadata=new_metadata)), user)
 
     return rt.storage.write(change)

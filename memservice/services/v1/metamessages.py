@@ -50,7 +50,7 @@ class NoteDraft:
 
 def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> Note:
     """Create a note about the user, a session of it, or a message of that session."""
-    stored = validation.metadata(draft.metadata) or {}
+    new_metadata = validation.metadata(draft.metadata) or {}
     if draft.message and not draft.session:
         raise _session_needed()
 
@@ -71,7 +71,7 @@ def create(rt: Runtime, principal: Principal, path: Path, draft: NoteDraft) -> N
             message_key=None if message is None else message.key,
             label=strip_nul(draft.label or ""),
             content=strip_nul(draft.content or ""),
-            metadata=stored,
+            metadata=new_metadata,
             created_at=rt.clock(),
         )
         return _notes_of(tx, tx.rows.put([row]))[0]
@@ -153,8 +153,8 @@ def page(
         matching = all_of(
             condition, equals(owner_key=match[1].key), _condition_of(tx, match[1], note_draft)
         )
-        listed = records(tx.rows, Metamessage, matching, paging)
-        return Page(_notes_of(tx, listed.items), listed.total, paging.page, paging.size)
+        metamessages = records(tx.rows, Metamessage, matching, paging)
+        return Page(_notes_of(tx, metamessages.items), metamessages.total, paging.page, paging.size)
 
 
 def _condition_of(tx: Transaction, user: Peer, note_draft: NoteDraft) -> Condition:
@@ -175,7 +175,7 @@ def _condition_of(tx: Transaction, user: Peer, note_draft: NoteDraft) -> Conditi
 def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteDraft) -> Note:
     """Replace the fields that are set. The session and the message of a note can be changed, not
     removed."""
-    stored = validation.metadata(draft.metadata)
+    new_metadata = validation.metadata(draft.metadata)
 
     def change(tx: Transaction) -> Note:
         resolve.authorise(tx, principal, path)
@@ -198,7 +198,7 @@ def update(rt: Runtime, principal: Principal, path: Path, uid: str, draft: NoteD
             session_key=row.session_key if session is None else session.key,
             message_key=_remaining_message(row, session) if message is None else message.key,
             label=row.label if draft.label is None else strip_nul(draft.label),
-            metadata=row.metadata if stored is None else stored,
+            metadata=row.metadata if new_metadata is None else new_metadata,
         )
         return _notes_of(tx, [row] if changed == row else tx.rows.put([changed]))[0]
 

@@ -15,38 +15,38 @@ NAME_MAX = 512
 def lookup_name(name: str) -> str:
     """The stored form of a name for a look-up, of any length, since another generation may have
     created it."""
-    stored: str = strip_nul(name)
-    return stored
+    clean_name: str = strip_nul(name)
+    return clean_name
 
 
 def new_name(name: str, argument: Argument) -> str:
     """The stored form of the name of a new resource. Raises InvalidInput."""
-    stored: str = strip_nul(name)
-    if not stored:
+    clean_name: str = strip_nul(name)
+    if not clean_name:
         raise InvalidInput(
             Problem(argument, "String should have at least 1 character", "string_too_short")
         )
-    if len(stored) > NEW_NAME_MAX:
+    if len(clean_name) > NEW_NAME_MAX:
         raise InvalidInput(
             Problem(
                 argument, f"String should have at most {NEW_NAME_MAX} characters", "string_too_long"
             )
         )
-    return stored
+    return clean_name
 
 
 def changed_name(name: str | None, argument: Argument = ("name",)) -> str | None:
     """The stored form of a changed name; None: unchanged. It may be empty."""
     if name is None:
         return None
-    stored: str = strip_nul(name)
-    if len(stored) > NAME_MAX:
+    clean_name: str = strip_nul(name)
+    if len(clean_name) > NAME_MAX:
         raise InvalidInput(
             Problem(
                 argument, f"String should have at most {NAME_MAX} characters", "string_too_long"
             )
         )
-    return stored
+    return clean_name
 
 
 def slug_for(name: str, uid: str, exists: bool) -> str:

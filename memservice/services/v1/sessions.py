@@ -24,7 +24,7 @@ def create(
     rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any] | None
 ) -> Session:
     """Create a session of the user, with the user and the app's assistant as members."""
-    stored = validation.metadata(metadata) or {}
+    new_metadata = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> Session:
         resolve.authorise(tx, principal, path)
@@ -38,7 +38,7 @@ def create(
                 workspace_key=workspace.key,
                 slug=uid,
                 owner_key=user.key,
-                metadata=stored,
+                metadata=new_metadata,
                 created_at=rt.clock(),
             )
         )
@@ -101,13 +101,13 @@ def page(
 
 def update(rt: Runtime, principal: Principal, path: Path, metadata: Mapping[str, Any]) -> Session:
     """Replace the metadata."""
-    stored = validation.metadata(metadata) or {}
+    new_metadata = validation.metadata(metadata) or {}
 
     def change(tx: Transaction) -> Session:
         resolve.authorise(tx, principal, path)
         _, user = resolve.require_user(tx, path)
         session = resolve.require_session(rt, tx, principal, user, path.session)
-        return tx.sessions.save(replace(session, metadata=stored))
+        return tx.sessions.save(replace(session, metadata=new_metadata))
 
     return rt.storage.write(change)
 

@@ -40,14 +40,14 @@ def create(
     rt: Runtime, principal: Principal, app_uid: str, name: str, metadata: Mapping[str, Any] | None
 ) -> Peer:
     """Create a user. Conflict if one of that name exists, from any generation."""
-    stored_name, stored = (
+    stored_name, new_metadata = (
         names.new_name(name, ("name",)),
         validation.metadata(metadata) or {},
     )
 
     def change(tx: Transaction) -> Peer:
         resolve.authorise(tx, principal, Path(app_uid))
-        return _add(rt, tx, _app(tx, app_uid), stored_name, stored)
+        return _add(rt, tx, _app(tx, app_uid), stored_name, new_metadata)
 
     return rt.storage.write(change)
 
@@ -137,7 +137,7 @@ def update(
         # Names are visible to all, and a key of the later generations cannot rename its peer there
         # either.
         raise Unauthorised(policy.NOT_PERMISSIONED)
-    new_name, stored = names.changed_name(name), validation.metadata(metadata)
+    new_name, new_metadata = names.changed_name(name), validation.metadata(metadata)
 
     def change(tx: Transaction) -> Peer:
         resolve.authorise(tx, principal, path)
@@ -152,7 +152,7 @@ def update(
         changed = replace(
             peer,
             v1_name=peer.v1_name if new_name is None else new_name,
-            metadata=peer.metadata if stored is None else stored,
+            metadata=peer.metadata if new_metadata is None else new_metadata,
         )
         return peer if changed == peer else peers.change(tx, peer, changed)
 

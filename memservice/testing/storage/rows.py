@@ -61,13 +61,13 @@ class RowsChapter(Chapter):
         """Every field of every record is stored unchanged: text, JSON, numbers, nulls, and times to
         the microsecond."""
         for row in storage.write(lambda tx: store_examples(tx, dataset))[record]:
-            stored = storage.write(lambda tx, row=row: tx.rows.put([row])[0])  # type: ignore[misc]
+            returned = storage.write(lambda tx, row=row: tx.rows.put([row])[0])  # type: ignore[misc]
             with storage.read() as tx:
-                reread = tx.rows.get(record, equals(key=stored.key))
-            assert stored.key > 0
-            assert _plain(stored) == _plain(replace(row, key=stored.key))
-            assert _plain(reread) == _plain(stored)
-            storage.write(lambda tx, key=stored.key: tx.rows.delete(record, equals(key=key)))  # type: ignore[misc]
+                reread = tx.rows.get(record, equals(key=returned.key))
+            assert returned.key > 0
+            assert _plain(returned) == _plain(replace(row, key=returned.key))
+            assert _plain(reread) == _plain(returned)
+            storage.write(lambda tx, key=returned.key: tx.rows.delete(record, equals(key=key)))  # type: ignore[misc]
 
     def test_every_record_has_an_example(self, storage: Storage, dataset: Dataset) -> None:
         """Checks the suite itself: it covers every record."""
@@ -81,13 +81,13 @@ class RowsChapter(Chapter):
         metadata["list"].append(2)
         workspace.metadata["list"].append(3)
         with storage.read() as tx:
-            read = tx.rows.get(r.Workspace, TRUE)
-            assert read is not None
-            read.metadata["list"].append(4)
+            row_read = tx.rows.get(r.Workspace, TRUE)
+            assert row_read is not None
+            row_read.metadata["list"].append(4)
         with storage.read() as tx:
-            read = tx.rows.get(r.Workspace, TRUE)
-        assert read is not None
-        assert read.metadata == {"list": [1]}
+            row_read = tx.rows.get(r.Workspace, TRUE)
+        assert row_read is not None
+        assert row_read.metadata == {"list": [1]}
 
     def test_put_gives_rising_keys_in_order(self, storage: Storage) -> None:
         facts_without_keys = [r.Fact(name=f"fact {n}", value=str(n)) for n in range(50)]

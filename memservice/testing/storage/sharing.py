@@ -39,7 +39,7 @@ class SharingChapter(Chapter):
         open_storage: Callable[[], Storage],
     ) -> None:
         examples = storage.write(lambda tx: store_examples(tx, dataset))
-        stored = {
+        row_by_record = {
             record: storage.write(lambda tx, rows=rows[:1]: tx.rows.put(rows))[0]  # type: ignore[misc]
             for record, rows in examples.items()
         }
@@ -49,7 +49,7 @@ class SharingChapter(Chapter):
         try:
             assert reopened.schema_version() is not None
             with reopened.read() as tx:
-                for record, row in stored.items():
+                for record, row in row_by_record.items():
                     assert tx.rows.get(record, equals(key=row.key)) == row
         finally:
             reopened.close()

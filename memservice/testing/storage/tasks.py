@@ -219,7 +219,7 @@ class TasksChapter(Chapter):
         self, storage: Storage, dataset: Dataset
     ) -> None:
         """Except tasks that back off or are done."""
-        waits, tried, other, done = storage.write(
+        waits, tried, other, finished = storage.write(
             lambda tx: tx.tasks.add(
                 [
                     dataset.task(1, "a", not_before=LATER),
@@ -231,7 +231,7 @@ class TasksChapter(Chapter):
         )
         assert storage.write(lambda tx: tx.tasks.make_due_if_untried(waits))
         assert not storage.write(lambda tx: tx.tasks.make_due_if_untried(tried))
-        assert not storage.write(lambda tx: tx.tasks.make_due_if_untried(done))
+        assert not storage.write(lambda tx: tx.tasks.make_due_if_untried(finished))
         with storage.read() as tx:
             assert tx.tasks.ready(NOW, 10) == ["a"]
         assert storage.write(lambda tx: tx.tasks.make_all_due("another", NOW)) == 1

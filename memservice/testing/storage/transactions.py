@@ -81,7 +81,7 @@ class TransactionsChapter(Chapter):
         """The next read returns an acknowledged write, in this thread and in every other."""
         for n in range(25):
             storage.write(note(f"{n}"))
-            assert names(storage) == [f"{done}" for done in range(n + 1)]
+            assert names(storage) == [f"{number}" for number in range(n + 1)]
         assert elsewhere(lambda: names(storage)) == [f"{n}" for n in range(25)]
 
     def test_a_write_sees_its_own_changes(self, storage: Storage) -> None:

@@ -62,8 +62,8 @@ class UniquenessChapter(Chapter):
         self, storage: Storage, dataset: Dataset, spec: TableSpec
     ) -> None:
         row = storage.write(lambda tx: store_examples(tx, dataset))[spec.record][-1]
-        stored = storage.write(lambda tx: tx.rows.put([row])[0])
-        assert storage.write(lambda tx: tx.rows.put([stored])) == [stored]
+        existing = storage.write(lambda tx: tx.rows.put([row])[0])
+        assert storage.write(lambda tx: tx.rows.put([existing])) == [existing]
 
     def test_a_violation_stores_nothing_of_the_call_and_leaves_the_transaction_usable(
         self, storage: Storage

@@ -101,8 +101,8 @@ class WorkspacesChapter(Chapter):
             new_workspace(f"w{n}", n, created_at=NOW - timedelta(days=n // 2), metadata={"n": n})
             for n in range(5)
         ]
-        stored = [storage.write(lambda tx, one=one: tx.workspaces.save(one)) for one in workspaces]  # type: ignore[misc]
-        ordered = [stored[n] for n in (4, 2, 3, 0, 1)]
+        rows = [storage.write(lambda tx, one=one: tx.workspaces.save(one)) for one in workspaces]  # type: ignore[misc]
+        ordered = [rows[n] for n in (4, 2, 3, 0, 1)]
         with storage.read() as tx:
             assert tx.workspaces.page() == ordered
             assert tx.workspaces.page(limit=2, offset=1) == ordered[1:3]
@@ -110,7 +110,7 @@ class WorkspacesChapter(Chapter):
                 tx.workspaces.page(order=(Order("created_at", True), Order("key", True)))
                 == ordered[::-1]
             )
-            assert tx.workspaces.page(equals(slug=("w1", "w2"))) == [stored[2], stored[1]]
+            assert tx.workspaces.page(equals(slug=("w1", "w2"))) == [rows[2], rows[1]]
             assert tx.workspaces.count(equals(slug=("w1", "w2", "x"))) == 2
 
     def test_sessions_stay_in_their_workspace(self, storage: Storage, dataset: Dataset) -> None:

@@ -95,8 +95,8 @@ def change_jobs() -> Response:
     if not form.ok:
         return _show(form, 422)
     record(f"job.{action}", workspace_id=which.workspace, tasks=changed)
-    done = {"retry": "retried", "cancel": "cancelled", "purge": "purged"}[action]
-    return redirect("jobs", **_query_of(which), done=done)
+    outcome = {"retry": "retried", "cancel": "cancelled", "purge": "purged"}[action]
+    return redirect("jobs", **_query_of(which), done=outcome)
 
 
 def _query_of(which: JobFilter) -> dict[str, str]:

@@ -68,17 +68,17 @@ def _show(
     uid: str, form: Form | None = None, status: int = 200, new_link: NewLink | None = None
 ) -> Response:
     rt = web.runtime()
-    shown = accounts.get(rt, visitor().principal, uid)
-    workspaces = shown.workspaces or []
+    account = accounts.get(rt, visitor().principal, uid)
+    workspaces = account.workspaces or []
     stored = {
-        "role": shown.role,
-        "limit": ALL if shown.workspaces is None else SOME,
+        "role": account.role,
+        "limit": ALL if account.workspaces is None else SOME,
         "workspaces": "\n".join(str(workspace["id"]) for workspace in workspaces),
     }
     return render(
         "member.html",
         status,
-        member=shown,
+        member=account,
         form=form or Form(stored),
         url=None if new_link is None else new_link.url(rt.settings),
         roles=ROLES,

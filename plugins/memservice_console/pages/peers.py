@@ -93,12 +93,12 @@ def _show_correction(
 def correct_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
     form = Form.sent()
     with form.refusals():
-        stored = corrections.correct(
+        corrected = corrections.correct(
             web.runtime(), visitor().principal, workspace_id, uid, form["content"]
         )
     if not form.ok:
         return _show_correction(workspace_id, peer_id, uid, form, 422)
-    record("conclusion.correct", target=uid, workspace_id=workspace_id, successor=stored.uid)
+    record("conclusion.correct", target=uid, workspace_id=workspace_id, successor=corrected.uid)
     return _back(workspace_id, peer_id, "corrected")
 
 

@@ -118,11 +118,11 @@ def _show(
     )
 
 
-def _typed(stored: Mapping[str, Any]) -> dict[str, str]:
+def _typed(values: Mapping[str, Any]) -> dict[str, str]:
     """A configuration as the form's fields."""
-    fields = {"custom_instructions": stored.get("custom_instructions") or ""}
+    fields = {"custom_instructions": values.get("custom_instructions") or ""}
     for section, keys in configuration.SECTIONS.items():
-        part = stored.get(section) or {}
+        part = values.get(section) or {}
         for key in keys:
             value = part.get(key)
             fields[f"{section}.{key}"] = (

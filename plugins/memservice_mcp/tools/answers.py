@@ -155,7 +155,7 @@ def session_context(
     """A session, and what is known about a peer. The key of a member opens it, too."""
     with context.rt.storage.read() as tx:
         principal = policy.as_member(tx, context.principal, session)
-    shown = contexts.of_session(
+    session_context = contexts.of_session(
         context.rt,
         principal,
         workspace,
@@ -169,11 +169,13 @@ def session_context(
     )
     return ContextResult(
         peer=peer,
-        card=shown.card or [],
-        representation=shortened(shown.representation or "", MAX_TEXT),
+        card=session_context.card or [],
+        representation=shortened(session_context.representation or "", MAX_TEXT),
         session=session,
-        summary=None if shown.summary is None else shortened(shown.summary.content, MAX_TEXT),
-        messages=messages_of(shown.messages),
+        summary=None
+        if session_context.summary is None
+        else shortened(session_context.summary.content, MAX_TEXT),
+        messages=messages_of(session_context.messages),
     )
 
 

@@ -141,8 +141,8 @@ def forget(context: ToolContext, arguments: ForgetArguments) -> ForgetResult:
     old = corrections.take_back(
         context.rt, context.principal, context.workspace, arguments.id, arguments.reason
     )
-    (shown,) = conclusions_of([old])
-    return ForgetResult(id=shown.id, content=shown.content)
+    (conclusion,) = conclusions_of([old])
+    return ForgetResult(id=conclusion.id, content=conclusion.content)
 
 
 TOOLS = (

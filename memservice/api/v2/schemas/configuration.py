@@ -63,12 +63,12 @@ class Configuration(fields.Configuration):
     """A workspace's or session's configuration in responses, with the client's names."""
 
     @staticmethod
-    def wire(stored: Mapping[str, Any]) -> dict[str, Any]:
-        shown = configuration.public(stored)
-        if REASONING not in shown or client.current().has_newest_names:
-            return shown
+    def wire(configuration_values: Mapping[str, Any]) -> dict[str, Any]:
+        public_values = configuration.public(configuration_values)
+        if REASONING not in public_values or client.current().has_newest_names:
+            return public_values
         return {
             DERIVER if name == REASONING else name: value
-            for name, value in shown.items()
+            for name, value in public_values.items()
             if name != DERIVER
         }

@@ -68,7 +68,7 @@ class SearchBody(Nested):
         **kwargs: Any,
     ) -> Any:
         bare = isinstance(value, str)
-        read = super()._deserialize(
+        value_read = super()._deserialize(
             {"query": value} if bare else value, attr, data, partial, **kwargs
         )
-        return {**read, "bare": bare}
+        return {**value_read, "bare": bare}

@@ -155,10 +155,10 @@ class Conversion:
             return self._peers[name]
         slug = _slug(name)
         erased = self._target.erased_uid("peer", slug)
-        stored = None if erased else self._target.peer(slug)
-        uid = erased or (stored.uid if stored else derived_uid(self._target.uid, "peer", slug))
+        peer = None if erased else self._target.peer(slug)
+        uid = erased or (peer.uid if peer else derived_uid(self._target.uid, "peer", slug))
         self._peers[name] = slug, uid
-        if stored is None:
+        if peer is None:
             metadata = {} if slug == name else {"name": name[:MAX_NAME]}
             self._write(
                 "peers",
@@ -182,10 +182,12 @@ class Conversion:
             return self._sessions[name]
         slug = _slug(name)
         erased = self._target.erased_uid("session", slug)
-        stored = None if erased else self._target.session(slug)
-        uid = erased or (stored.uid if stored else derived_uid(self._target.uid, "session", slug))
-        session = self._sessions[name] = _Session(uid, slug, stored)
-        if stored is None:
+        stored_session = None if erased else self._target.session(slug)
+        uid = erased or (
+            stored_session.uid if stored_session else derived_uid(self._target.uid, "session", slug)
+        )
+        session = self._sessions[name] = _Session(uid, slug, stored_session)
+        if stored_session is None:
             metadata = {"imported_from": self._format} | (
                 {"title": title[:MAX_NAME]} if title else {}
             )
@@ -267,17 +269,19 @@ class Conversion:
     ) -> str | None:
         """Why a message cannot be in the target at this position; None: it is there, it can be
         added there, or the import recognises it as erased."""
-        stored = session.stored
-        if stored is None:
+        target_session = session.stored
+        if target_session is None:
             return None
-        if stored.differs:
+        if target_session.differs:
             return "changed"
-        if stored.has_next(uid):
-            stored.position += 1
-        elif stored.has_expired(at):
+        if target_session.has_next(uid):
+            target_session.position += 1
+        elif target_session.has_expired(at):
             return "expired" if at is None else None
-        elif stored.position < len(stored.uids) and not self._target.any_erased(uid, author_uid):
-            stored.differs = True
+        elif target_session.position < len(target_session.uids) and not self._target.any_erased(
+            uid, author_uid
+        ):
+            target_session.differs = True
             return "changed"
         return None
 

@@ -65,13 +65,13 @@ def load(
     raises.
     """
     checks.require_name(request.workspace_id)
-    read = FORMATS[request.format_name]
+    reader = FORMATS[request.format_name]
     target = Target(rt, request.workspace_id, respect_erasures=request.respect_erasures)
     with Conversion(rt, target, request.format_name) as conversion:
         try:
             with sources.opened(request.file, read_progress) as files:
                 for file in files:
-                    conversion.add(read(file, request.user))
+                    conversion.add(reader(file, request.user))
         except (UnreadableExport, InvalidInput) as error:
             raise UnreadableExport(f"{shown(request.file)}: {error}; nothing was stored") from error
         counts = conversion.counts

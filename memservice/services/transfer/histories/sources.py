@@ -50,11 +50,11 @@ def _members(archive: zipfile.ZipFile, path: Path, progress: Progress) -> list[I
         names = ", ".join(shown(name) for name in archive.namelist()[:MAX_SHOWN])
         raise UnreadableExport(f"{path} has no conversations.json, but {names or 'nothing'}")
     total = sum(info.file_size for info in members)
-    read = 0
+    bytes_before = 0
     files: list[IO[bytes]] = []
     for info in members:
-        files.append(_counted(archive.open(info), progress, total, read))
-        read += info.file_size
+        files.append(_counted(archive.open(info), progress, total, bytes_before))
+        bytes_before += info.file_size
     return files
 
 

@@ -119,12 +119,14 @@ class Target:
             )
             if session is None:
                 return None
-            stored = StoredSession(session.uid, expired_before=self._expired.messages_before(slug))
+            stored_session = StoredSession(
+                session.uid, expired_before=self._expired.messages_before(slug)
+            )
             while page := tx.messages.run(
-                session.key, len(stored.uids) + 1, len(stored.uids) + BATCH_SIZE
+                session.key, len(stored_session.uids) + 1, len(stored_session.uids) + BATCH_SIZE
             ):
-                stored.uids += [message.uid for message in page]
-        return stored
+                stored_session.uids += [message.uid for message in page]
+        return stored_session
 
     def any_erased(self, *uids: str) -> bool:
         """Whether one of these rows was erased here."""

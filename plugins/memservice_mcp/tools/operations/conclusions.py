@@ -96,7 +96,7 @@ class CreateConclusionsResult(Result):
 def create_conclusions(
     context: ToolContext, arguments: CreateConclusionsArguments
 ) -> CreateConclusionsResult:
-    stored = conclusions.create(
+    rows = conclusions.create(
         context.rt,
         context.principal,
         arguments.workspace(context),
@@ -105,7 +105,7 @@ def create_conclusions(
             for item in arguments.conclusions
         ],
     )
-    return CreateConclusionsResult(ids=[row.uid for row in stored])
+    return CreateConclusionsResult(ids=[row.uid for row in rows])
 
 
 class DeleteConclusionArguments(InWorkspace):

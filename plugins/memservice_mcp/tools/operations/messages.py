@@ -40,14 +40,14 @@ class AddMessagesResult(Result):
 def add_messages_to_session(
     context: ToolContext, arguments: AddMessagesArguments
 ) -> AddMessagesResult:
-    stored = messages.create(
+    rows = messages.create(
         context.rt,
         context.principal,
         arguments.workspace(context),
         arguments.session_id,
         [message.draft() for message in arguments.messages],
     )
-    return AddMessagesResult(ids=[row.uid for row in stored])
+    return AddMessagesResult(ids=[row.uid for row in rows])
 
 
 class MessagesArguments(PageOfSession):

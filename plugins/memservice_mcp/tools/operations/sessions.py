@@ -164,16 +164,16 @@ class SessionResult(Resource):
 
 
 def inspect_session(context: ToolContext, arguments: OfSession) -> SessionResult:
-    shown = browsing.transcript(
+    transcript = browsing.transcript(
         context.rt, context.principal, arguments.workspace(context), arguments.session_id
     )
-    row = shown.session
+    row = transcript.session
     return SessionResult(
         id=row.slug,
         metadata=row.metadata,
         created_at=row.created_at,
         messages=row.message_count,
-        peers=[member.peer for member in shown.members],
+        peers=[member.peer for member in transcript.members],
     )
 
 

@@ -63,16 +63,16 @@ class WorkspaceResult(Resource):
 
 
 def inspect_workspace(context: ToolContext, arguments: InWorkspace) -> WorkspaceResult:
-    shown = browsing.overview(context.rt, context.principal, arguments.workspace(context))
-    row = shown.workspace
+    overview = browsing.overview(context.rt, context.principal, arguments.workspace(context))
+    row = overview.workspace
     return WorkspaceResult(
         id=row.slug,
         metadata=row.metadata,
         created_at=row.created_at,
-        messages=shown.messages,
-        conclusions=shown.conclusions,
-        peers=[peer.slug for peer in shown.peers.items],
-        sessions=[session.slug for session in shown.sessions.items],
+        messages=overview.messages,
+        conclusions=overview.conclusions,
+        peers=[peer.slug for peer in overview.peers.items],
+        sessions=[session.slug for session in overview.sessions.items],
     )
 
 
