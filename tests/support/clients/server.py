@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
-import threading
+import tempfile
 import time
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from support.processes import preloaded
 from support.processes.command import MEMSERVICE, environment
@@ -21,47 +24,43 @@ STOP_SECONDS = 45.0
 
 
 class Server:
-    """A started server. What it prints is kept: `output` and `log`."""
+    """A started server. `output` and `log` are what it has printed up to now. It writes to files:
+    a line that it wrote before it answered is there when the answer is."""
 
     program = MEMSERVICE
 
     def __init__(self, folder: Path, *options: str, **settings: str) -> None:
         self.folder = folder
         self.uri = settings.get("DB_CONNECTION_URI", f"sqlite:///{folder}/memservice.db")
-        self._lines: dict[str, list[str]] = {"stdout": [], "stderr": []}
+        self._output, self._log = _file_of(self), _file_of(self)
         self.process = preloaded.start(
             ["serve", "--port", "0", *options],
             folder,
             environment(**settings),
+            self._output,
             program=self.program,
+            errors=self._log,
         )
-        self._listening = threading.Event()
-        self._readers = [
-            threading.Thread(target=self._read, args=(name,), daemon=True) for name in self._lines
-        ]
-        for reader in self._readers:
-            reader.start()
 
     @property
     def output(self) -> str:
-        return "".join(self._lines["stdout"])
+        return _text(self._output)
 
     @property
     def log(self) -> str:
-        return "".join(self._lines["stderr"])
+        return _text(self._log)
 
     @property
     def url(self) -> str:
         """Where it listens, once it answers. Raises with what it said if it does not start."""
         deadline = time.monotonic() + START_SECONDS
-        while not self._listening.wait(0.1):
+        while (match := _LISTENING.search(self.output)) is None:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(
                     "the server did not start (status "
                     f"{self.process.poll()}):\n{self.output}{self.log}"
                 )
-        match = re.search(r"^listening +(http://\S+)", self.output, re.M)
-        assert match is not None
+            time.sleep(0.05)
         return match[1]
 
     def wait_until_healthy(self) -> None:
@@ -90,17 +89,22 @@ class Server:
             self.process.kill()
             self.process.wait()
             raise
-        for reader in self._readers:
-            reader.join(30)
         return status
 
-    def _read(self, name: str) -> None:
-        stream = getattr(self.process, name)
-        for line in stream:
-            self._lines[name].append(line)
-            if line.startswith("listening"):
-                self._listening.set()
-        stream.close()
+
+_LISTENING = re.compile(r"^listening +(http://\S+)\s", re.M)
+
+
+def _file_of(owner: object) -> IO[bytes]:
+    """A temporary file that is closed with its owner. Several processes append to it."""
+    file = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # closed by the finalizer
+    weakref.finalize(owner, file.close)
+    return file
+
+
+def _text(file: IO[bytes]) -> str:
+    number = file.fileno()
+    return os.pread(number, os.fstat(number).st_size, 0).decode("utf-8", "replace")
 
 
 @contextmanager

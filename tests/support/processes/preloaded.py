@@ -191,20 +191,23 @@ def start(
     output: IO[bytes] | None = None,
     program: Path = MEMSERVICE,
     stdin: int | None = None,
+    errors: IO[bytes] | None = None,
 ) -> Process:
-    """`memservice` with the arguments in the folder. Its output and errors go to the file; without
-    one, the process has them as pipes of text. `program` may be the command of another
-    environment, which is not preloaded. `stdin` is a descriptor."""
+    """`memservice` with the arguments in the folder. Its output and errors go to the file `output`,
+    the errors to `errors` if it is set; without a file, the process has them as pipes of text.
+    `program` may be the command of another environment, which is not preloaded. `stdin` is a
+    descriptor."""
     command = [str(program), *arguments]
+    errors = errors or output
     if program == MEMSERVICE and the_fork_server().can_run(environment):
-        return _fork(command, folder, environment, output, stdin)
+        return _fork(command, folder, environment, output, stdin, errors)
     return subprocess.Popen(
         command,
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL if stdin is None else stdin,
         stdout=output or subprocess.PIPE,
-        stderr=output or subprocess.PIPE,
+        stderr=errors or subprocess.PIPE,
         text=True,
         bufsize=1,
     )
@@ -229,11 +232,12 @@ def _fork(
     environment: Mapping[str, str],
     output: IO[bytes] | None,
     stdin: int | None,
+    errors: IO[bytes] | None = None,
 ) -> ForkedProcess:
     with open(os.devnull, "rb") as nothing:
         stdin = nothing.fileno() if stdin is None else stdin
         if output is not None:
-            streams = (stdin, output.fileno(), output.fileno())
+            streams = (stdin, output.fileno(), (errors or output).fileno())
             return the_fork_server().start(command, folder, environment, *streams)
         (stdout, its_stdout), (stderr, its_stderr) = os.pipe(), os.pipe()
         try:
