@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memservice.domain.filters import all_of, equals
-from memservice.domain.filters.ast import Compare
+from memservice.domain.filters.ast import Compare, Condition
 from memservice.domain.records import (
     Card,
     Conclusion,
@@ -20,9 +20,12 @@ from memservice.domain.records import (
     Metamessage,
     Peer,
     Summary,
+    Task,
 )
 from memservice.domain.text.mentions import Mentions
 from memservice.services import peers, supersession
+from memservice.services.erasure import dream_texts
+from memservice.services.tasks import kinds
 from memservice.spi.rows import Order
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
@@ -35,10 +38,11 @@ KEEP, REDACT = "keep", "redact"
 CHOICES = (KEEP, REDACT)
 
 RECORDS: Mapping[str, type[Any]] = {
-    BY_RECORD[record].name: record for record in (Message, Summary, Conclusion, Card, Metamessage)
+    BY_RECORD[record].name: record
+    for record in (Message, Summary, Conclusion, Card, Metamessage, Task)
 }
 """Where mentions are replaced, by table, in this order: work that runs again reads messages without
-mentions before its results are searched."""
+mentions before its results are searched. Of tasks, only those of dreams."""
 
 BATCH_SIZE = 200
 """Rows that are changed per transaction."""
@@ -48,7 +52,7 @@ MAX_READ = 5_000
 MAX_COUNTED = 10_000
 """Messages, and conclusions, that a dry run reads: the newest ones."""
 
-_GROWING = tuple(BY_RECORD[record].name for record in (Conclusion, Card))
+_GROWING = tuple(BY_RECORD[record].name for record in (Conclusion, Card, Task))
 """Tables in which a row that was stored after the request can have something older."""
 TEXTS = ("premises", "sources", supersession.REASON)
 """Entries of a conclusion's `internal` that are texts."""
@@ -108,7 +112,7 @@ def search(
     mentioning: list[Any] = []
     read = 0
     while read < MAX_READ:
-        condition = all_of(equals(workspace_key=peer.workspace_key), Compare("key", "gt", after))
+        condition = all_of(_in_workspace(peer, table), Compare("key", "gt", after))
         rows = tx.rows.page(RECORDS[table], condition, limit=PAGE_SIZE)
         candidates = [row for row in rows if not _is_later(row, through) and are_in(row, names)]
         mentioning += _within(tx, peer, candidates)
@@ -123,10 +127,16 @@ def search(
     return Found(mentioning, after)
 
 
+def _in_workspace(peer: Peer, table: str) -> Condition:
+    condition = equals(workspace_key=peer.workspace_key)
+    is_tasks = RECORDS[table] is Task
+    return all_of(condition, equals(kind=kinds.DREAM)) if is_tasks else condition
+
+
 def _is_later(row: Any, through: Mapping[str, int]) -> bool:
-    """Whether a row was stored after the request, and not from something older. A card is as it is
-    now: it does not tell which line is older."""
-    if isinstance(row, Card) or row.key <= through[BY_RECORD[type(row)].name]:
+    """Whether a row was stored after the request, and not from something older. A card, and what a
+    dream says of one, does not tell which line is older."""
+    if isinstance(row, Card | Task) or row.key <= through[BY_RECORD[type(row)].name]:
         return False
     if isinstance(row, Conclusion):
         newest_message = max(row.message_keys, default=0)
@@ -162,6 +172,9 @@ def _texts(row: Any) -> Iterable[str]:
     if isinstance(row, Card):
         yield from row.lines
         yield from row.given
+        return
+    if isinstance(row, Task):
+        yield from dream_texts.texts(row.payload)
         return
     yield row.content
     if isinstance(row, Conclusion):

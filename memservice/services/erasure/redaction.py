@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from memservice.domain import tokens
 from memservice.domain.filters import equals
 from memservice.domain.ids import fingerprint
-from memservice.domain.records import LIVE, Card, Conclusion, Message, Summary
+from memservice.domain.records import LIVE, Card, Conclusion, Message, Summary, Task
 from memservice.domain.text.mentions import Mentions
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, indexing
-from memservice.services.erasure import mentions, summaries, work
+from memservice.services.erasure import dream_texts, mentions, summaries, work
 from memservice.spi.storage import Transaction
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def redact(
     record = mentions.RECORDS[table]
     if record in (Message, Conclusion) and rt.vectors_transactional:
         work.interrupt_embedding(tx, workspace_key)
+    if record is Task:
+        return _dreams(tx, keys, names)
     rows = tx.rows.page(record, equals(key=tuple(keys)))
     rows = [row for row in rows if mentions.are_in(row, names)]
     if record is Message:
@@ -132,6 +134,16 @@ def _summary(rt: Runtime, tx: Transaction, row: Summary) -> None:
         last = {position.seq for position in tx.messages.positions([row.message_key])}
         covered = {row.kind: max(last, default=session.message_count)}
         summaries.make_again(rt, tx, session, covered)
+
+
+def _dreams(tx: Transaction, keys: Sequence[int], names: Mentions) -> Redacted:
+    """Replace the mentions in what dreams propose or changed. A dream in progress about the same
+    pair, which has read the old texts, starts again."""
+    work.interrupt_pairs(tx, tx.rows.page(Task, equals(key=tuple(keys))))
+    for task in tx.locked(Task, keys):
+        payload = dream_texts.changed(task.payload, names.replaced)
+        tx.rows.change(Task, equals(key=task.key), payload=payload)
+    return NOTHING
 
 
 def _conclusions(

@@ -33,12 +33,9 @@ def interrupt_session(tx: Transaction, session: Session) -> None:
     )
 
 
-def interrupt_pairs(tx: Transaction, conclusions: Sequence[Conclusion]) -> None:
-    """The same for the work that reads the conclusions of these pairs."""
-    pairs = {
-        (str(row.workspace_key), str(row.observer_key), str(row.observed_key))
-        for row in conclusions
-    }
+def interrupt_pairs(tx: Transaction, rows: Sequence[Conclusion] | Sequence[Task]) -> None:
+    """The same for the work that reads the conclusions of the pairs of these rows."""
+    pairs = {(str(row.workspace_key), str(row.observer_key), str(row.observed_key)) for row in rows}
     _interrupt(tx, lambda kind, about: kind in (kinds.DREAM, kinds.CARD) and tuple(about) in pairs)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +23,7 @@ from memservice.services.erasure import mentions, peers, redacted_names, redacti
 from memservice.services.erasure.erased import NotErased
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.sessions import MemberConfig
-from memservice.services.tasks import kinds
+from memservice.services.tasks import kinds, outbox
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Purpose
 from memservice.spi.index_filter import EVERYTHING
@@ -31,6 +33,7 @@ from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 if TYPE_CHECKING:
+    from memservice.spi.storage import Transaction
     from memservice.spi.vectors import Vector
 
 OpenPipeline = Callable[..., Pipeline]
@@ -367,3 +370,54 @@ def test_conclusions_without_a_session_and_superseded_ones_change(pipeline: Pipe
     assert {"knows [erased]", "met [erased]"} <= texts.keys()
     assert texts["knows [erased]"]["superseded"] == "[erased] objected"
     assert NAME.lower() not in everything(pipeline)
+
+
+@pytest.mark.parametrize("entry", ["changes", "proposal"])
+def test_names_in_dreams_are_replaced(pipeline: Pipeline, entry: str) -> None:
+    """A name in a card that a dream changed, or proposes, is in no conclusion of the pair. What is
+    no text stays, also if the name is in it."""
+    named(pipeline)
+    pipeline.say("s", ("al-1", "Hi."), ("bob", "I paint boats."))
+    pipeline.work()
+    (bob,) = rows(pipeline, r.Peer, slug="bob")
+    line, uid = f"Friend of {NAME}", f"uid of {NAME}"
+    statement = {
+        "content": f"Met {NAME}",
+        "premises": [line],
+        "source_ids": [uid],
+        "level": "explicit",
+    }
+    payload: dict[str, Any] = {
+        "changes": {
+            "created": [uid],
+            "superseded": [[uid, 1]],
+            "card": {"before": [line], "given": [line], "after": [line, "Tall"]},
+        },
+        "proposal": {
+            "reason": f"{NAME} says so",
+            "created": [statement],
+            "superseded": [{"old": uid, "new": "#0", "reason": f"{NAME} left"}],
+            "card": [line],
+            "reads": [uid],
+            "given": [line],
+        },
+    }
+
+    def store(tx: Transaction) -> None:
+        task = replace(
+            outbox.index(pipeline.rt, bob.workspace_key, []),
+            kind=kinds.DREAM,
+            unit="dream:other",
+            state=r.HELD if entry == "proposal" else r.DONE,
+            observer_key=bob.key,
+            observed_key=bob.key,
+            payload={entry: payload[entry]},
+        )
+        tx.tasks.add([task])
+
+    pipeline.rt.storage.write(store)
+    finished(pipeline, erase(pipeline))
+    (task,) = [task for task in pipeline.tasks(kinds.DREAM) if entry in task.payload]
+    expected = json.loads(json.dumps(payload[entry]).replace(NAME, "[erased]"))
+    with_uids = json.loads(json.dumps(expected).replace("uid of [erased]", uid))
+    assert task.payload[entry] == with_uids
