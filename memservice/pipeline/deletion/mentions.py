@@ -1,5 +1,7 @@
 """Replaces the mentions of an erased peer in what others said, table by table. It searches again
-until a whole pass finds none; only then are the names removed from the task."""
+until a whole pass finds none; only then are the names removed from the task. After a pass that
+found some, work that may have read them starts again: what it stored before is found by the next
+pass."""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from memservice.domain.text.mentions import Mentions
 from memservice.pipeline.handler import Prepared, Unfinished
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.services.erasure import mentions, redaction, remains, searches
+from memservice.services.erasure import mentions, redaction, remains, searches, work
 from memservice.services.erasure.erased import Erased, NotErased
 from memservice.services.erasure.mentions import Found
 from memservice.services.erasure.redaction import Redacted
@@ -57,6 +59,8 @@ def prepare(
     def store(tx: Transaction) -> Unfinished:
         if is_left or (hits.rows and _passes(task, plan) >= MAX_PASSES):
             raise NotErased(f"still left of the peer: mentions in {table}")
+        if "passes" in plan and "table" not in plan:
+            work.interrupt_readers(tx, old.workspace_key)
         redaction.embed_again(rt, tx, old.workspace_key, task.payload.get(REDACTED, {}))
         keys = [row.key for row in hits.rows]
         redacted = redaction.redact(rt, tx, old.workspace_key, table, keys, names, by_content)

@@ -19,6 +19,9 @@ from memservice.domain.records import (
 from memservice.services.tasks import kinds, outbox
 from memservice.spi.storage import Transaction
 
+_READERS = (kinds.REPRESENTATION, kinds.SUMMARY, kinds.DREAM, kinds.CARD, kinds.SCOPE_BACKFILL)
+"""Work that writes what it concludes from texts, or copies of them."""
+
 
 def interrupt_session(tx: Transaction, session: Session) -> None:
     """Take the leases of the work that reads the session's messages: it stores nothing, and starts
@@ -47,6 +50,14 @@ def interrupt_peer(tx: Transaction, peer: Peer) -> None:
         tx,
         lambda kind, about: kind in of_peer and about[0] == workspace and key in about[1:],
     )
+
+
+def interrupt_readers(tx: Transaction, workspace_key: int) -> None:
+    """The same for all work that reads texts of a workspace. Call it after changes of texts are
+    committed: a worker that took a lease during their transaction can have read them as they
+    were."""
+    workspace = [str(workspace_key)]
+    _interrupt(tx, lambda kind, about: kind in _READERS and about[:1] == workspace)
 
 
 def interrupt_embedding(tx: Transaction, workspace_key: int) -> None:

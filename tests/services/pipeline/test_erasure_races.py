@@ -15,11 +15,13 @@ from memservice.domain import records as r
 from memservice.domain.filters import TRUE, equals
 from memservice.pipeline.indexing import embed
 from memservice.pipeline.registry import HANDLERS
-from memservice.services import corrections, dreams, indexing
+from memservice.services import cards, corrections, dreams, indexing
+from memservice.services import peers as peer_service
 from memservice.services.dreams import DreamRequest
-from memservice.services.erasure import messages, peers, positions, work
+from memservice.services.erasure import mentions, messages, peers, positions, redaction, work
 from memservice.services.tasks import kinds, outbox
 from memservice.spi.index_filter import EVERYTHING
+from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement
 from memservice.spi.schema import TABLES
 from memservice.worker import runner
 from services.pipeline.conftest import OpenPipeline
@@ -32,6 +34,7 @@ OVERLAP_SECONDS = 1.0
 """How long two transactions overlap, if neither waits for the other."""
 END_SECONDS = 60.0
 pytestmark = pytest.mark.every_storage
+NAME = "Alice Example"
 SAID = ("I like tea.", "I like quokka tea.")
 
 
@@ -59,13 +62,13 @@ def erase(pipeline: Pipeline) -> None:
     messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", message.uid)
 
 
-def marked(pipeline: Pipeline) -> list[str]:
-    """The tables that name the quokka."""
+def marked(pipeline: Pipeline, word: str = "quokka") -> list[str]:
+    """The tables that have the word, in lower case."""
     with pipeline.rt.storage.read() as tx:
         return [
             spec.name
             for spec in TABLES
-            if any("quokka" in repr(row).casefold() for row in tx.rows.page(spec.record, TRUE))
+            if any(word in repr(row).casefold() for row in tx.rows.page(spec.record, TRUE))
         ]
 
 
@@ -328,3 +331,69 @@ def test_progress_does_not_name_rows_that_were_erased_since_it_was_read(
     (repair,) = dreaming.tasks(kinds.REPAIR)
     assert repair.state == "done"
     assert message.key not in repair.payload["keys"]
+
+
+def finish_erasures(pipeline: Pipeline) -> None:
+    """Run the tasks of erasures alone, until none is left."""
+    for _ in range(20):  # on a busy machine, one run does not reach the end
+        for task in pipeline.tasks(kinds.ERASE, state=r.PENDING):
+            pipeline.run(task.unit)
+    assert pipeline.tasks(kinds.ERASE, state=r.PENDING) == []
+
+
+@pytest.fixture
+def naming(dreaming: Pipeline) -> Pipeline:
+    """The card of a peer has the name of another one, and dreams quote it in conclusions."""
+    name = {"name": NAME}
+    peer_service.get_or_create(dreaming.rt, PRINCIPAL, WORKSPACE, "al-1", name, None)
+    dreaming.say("s", ("al-1", "Hello."))
+    dreaming.work()
+    cards.put(dreaming.rt, PRINCIPAL, WORKSPACE, "alice", None, [f"Friend of {NAME}"])
+    return dreaming
+
+
+def quoting(request: ConsolidateRequest) -> Consolidated:
+    """Concludes the lines of the card, and adds another one."""
+    sources = tuple(row.uid for row in request.known)
+    created = [Statement(line, (), r.DEDUCTIVE, sources) for line in request.card]
+    return Consolidated(created, card=[*request.card, "ATTRIBUTE: tall"])
+
+
+@pytest.mark.parametrize("begins", ["before", "during"])
+def test_a_dream_does_not_bring_back_a_name_from_a_card(
+    naming: Pipeline, monkeypatch: pytest.MonkeyPatch, begins: str
+) -> None:
+    """It reads the card before the name is replaced, or while that is not committed, and ends after
+    the erasure."""
+    unit, is_first = due_dream(naming), [True]
+    has_read, may_end = threading.Event(), threading.Event()
+    redact, dream = redaction.redact, ExitStack()
+
+    def slow(request: ConsolidateRequest) -> Consolidated:
+        has_read.set()
+        assert may_end.wait(END_SECONDS)
+        return quoting(request)
+
+    def begin() -> None:
+        if is_first:
+            is_first.clear()
+            dream.enter_context(in_thread(lambda: naming.run(unit)))
+            has_read.wait(END_SECONDS if begins == "before" else OVERLAP_SECONDS)
+
+    def redacting(rt: Any, tx: Any, workspace_key: int, table: str, *others: Any) -> Any:
+        result = redact(rt, tx, workspace_key, table, *others)
+        if table == "cards":
+            begin()
+        return result
+
+    monkeypatch.setattr(naming.reasoner, "consolidate", slow)
+    monkeypatch.setattr(redaction, "redact", redacting)
+    with dream:
+        if begins == "before":
+            begin()
+        peers.erase(naming.rt, PRINCIPAL, WORKSPACE, "al-1", mentions.REDACT)
+        finish_erasures(naming)
+        may_end.set()
+    naming.work()
+    assert "Friend of [erased]" in naming.texts("alice")
+    assert marked(naming, NAME.casefold()) == []
