@@ -1,23 +1,27 @@
-"""Erases a peer with a quarter of a session's messages: how long until the request is accepted and
-until the receipt is `done`, how long concurrent readers and writers wait, the CPU time of this
-process, its peak memory, and the times of the steps of the work.
+"""Erases a peer with a quarter of a session's messages, over HTTP: how long until the request is
+accepted and until the receipt is `done`, how long concurrent readers and writers wait, the CPU time
+and the peak memory of the worker, and the times of the steps of its work.
 
     python -m benchmarks.erasure [--uri URI] [--messages 200000]
 
-Without `--uri`, a SQLite file in a temporary folder. With it, an empty store.
+Without `--uri`, a SQLite file in a temporary folder. With it, an empty store. As in a deployment,
+the server, the worker (this process) and each client are separate processes.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import resource
 import tempfile
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from benchmarks.load import client
+from benchmarks.load.client import Request
+from benchmarks.load.servers import service
 from benchmarks.write_times import WriteTimes
 from memservice.compose import open_runtime
 from memservice.domain import records as r
@@ -27,9 +31,8 @@ from memservice.runtime import Runtime
 from memservice.services import indexing, messages
 from memservice.services.auth.principal import Principal
 from memservice.services.conclusions import ensure_collection
-from memservice.services.erasure import peers, receipts
+from memservice.services.erasure import receipts
 from memservice.services.messages import Draft
-from memservice.services.paging import Paging
 from memservice.settings import load_settings
 from memservice.spi.storage import Transaction
 from memservice.worker.polling import Worker
@@ -38,6 +41,8 @@ ME = Principal(admin=True)
 WORKSPACE, SESSION = "benchmark", "s"
 PEERS = ("alice", "bob", "carol", "dave")
 BATCH_SIZE = 1_000
+PAUSE_SECONDS = 0.02
+"""Between two requests of a client."""
 
 
 def fill(rt: Runtime, number: int) -> None:
@@ -106,26 +111,23 @@ def _conclude(rt: Runtime, tx: Transaction, peer: r.Peer, sources: list[r.Messag
     indexing.add_conclusion_texts(rt, tx, peer.workspace_key, rows)
 
 
-class Repeating(threading.Thread):
-    """Repeats an operation until it is ended; `times` are in seconds."""
+class Repeating:
+    """A process that repeats a request over one connection until it is ended."""
 
-    def __init__(self, operation: Callable[[], object]) -> None:
-        super().__init__(daemon=True)
-        self._operation = operation
-        self._ended = threading.Event()
-        self.times: list[float] = []
-        self.start()
-
-    def run(self) -> None:
-        while not self._ended.wait(0.02):
-            began = time.perf_counter()
-            self._operation()
-            self.times.append(time.perf_counter() - began)
+    def __init__(self, url: str, request: Request) -> None:
+        processes = multiprocessing.get_context("spawn")
+        self._connection, connection = processes.Pipe()
+        self._process = processes.Process(
+            target=_repeat, args=(url, request, connection), daemon=True
+        )
+        self._process.start()
+        self._connection.recv()  # the first answer
 
     def end(self) -> str:
-        self._ended.set()
-        self.join()
-        times = sorted(self.times)
+        """The times of its requests, in one line."""
+        self._connection.send(None)
+        times = sorted(self._connection.recv())
+        self._process.join()
         middle, high = times[len(times) // 2], times[len(times) * 99 // 100]
         return (
             f"{len(times)} times, median {middle * 1e3:.1f} ms, 99 % within {high * 1e3:.1f} ms, "
@@ -133,28 +135,37 @@ class Repeating(threading.Thread):
         )
 
 
-def measure(rt: Runtime) -> None:
-    def read() -> object:
-        return messages.page(rt, ME, WORKSPACE, SESSION, None, Paging(3, 50))
+def _repeat(url: str, request: Request, ended: Connection) -> None:
+    connection = client.Connection(url)
+    connection.json(request)
+    ended.send(None)
+    times = []
+    while not ended.poll(PAUSE_SECONDS):
+        began = time.perf_counter()
+        connection.json(request)
+        times.append(time.perf_counter() - began)
+    ended.send(times)
 
-    def write() -> object:
-        return messages.create(rt, ME, WORKSPACE, "other", [Draft("I write.", "bob")])
 
-    write()
+def measure(rt: Runtime, url: str) -> None:
+    path = f"/v3/workspaces/{WORKSPACE}"
+    page = client.post(f"{path}/sessions/{SESSION}/messages/list?page=3&size=50", {})
+    message = {"content": "I write.", "peer_id": "bob"}
     times = WriteTimes(rt)
     times.begin()
-    reader, writer = Repeating(read), Repeating(write)
+    reader = Repeating(url, page)
+    writer = Repeating(url, client.post(f"{path}/sessions/other/messages", {"messages": [message]}))
     time.sleep(1)
     began, cpu_began = time.perf_counter(), time.process_time()
-    receipt = peers.erase(rt, ME, WORKSPACE, "alice")
+    receipt = client.Connection(url).json(client.Request("DELETE", f"{path}/peers/alice"))
     print(f"accepted after {(time.perf_counter() - began) * 1e3:.1f} ms", flush=True)
     Worker(rt).run_until_idle(3_600)
-    state = receipts.get(rt, ME, WORKSPACE, receipt.uid).state
+    state = receipts.get(rt, ME, WORKSPACE, receipt["id"]).state
     print(f"{state} after {time.perf_counter() - began:.1f} s", end=", ")
-    print(f"{time.process_time() - cpu_began:.1f} s of CPU with readers and writers")
+    print(f"{time.process_time() - cpu_began:.1f} s of CPU of the worker")
     print(f"readers: {reader.end()}\nwriters: {writer.end()}")
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024:.0f} MB")
-    print(dict(receipts.get(rt, ME, WORKSPACE, receipt.uid).counts))
+    print(dict(receipts.get(rt, ME, WORKSPACE, receipt["id"]).counts))
     times.end()
     print(*times.lines(), sep="\n")
 
@@ -173,7 +184,8 @@ def main() -> None:
         began = time.perf_counter()
         fill(rt, options.messages)
         print(f"filled in {time.perf_counter() - began:.1f} s", flush=True)
-        measure(rt)
+        with service(uri, {"DERIVER_ENABLED": "false"}, workers=2) as server:
+            measure(rt, server.url)
         rt.close()
 
 

@@ -17,8 +17,8 @@ from memservice.spi.storage import Transaction
 
 PREPARED, STORED, RECLAIMED = "prepared", "stored", "reclaimed"
 """What is timed: the work before a transaction; a write transaction, from the moment when it has
-begun to the end of its commit; a call of `Storage.reclaim`, during which no other write of this
-process begins on SQLite."""
+begun to the end of its commit; a call of `Storage.reclaim`, during which no other write
+begins on SQLite."""
 
 Prepare = Callable[[Runtime, Sequence[Task]], Prepared]
 

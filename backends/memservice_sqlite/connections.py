@@ -1,4 +1,4 @@
-"""Connections to a SQLite file: opening, configuration, and locks between writers."""
+"""Connections to a SQLite file: opening and configuration."""
 
 from __future__ import annotations
 
@@ -231,23 +231,3 @@ class Watch:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             self._copied = True
         return version
-
-
-class WriterLock:
-    """One writer at a time within a process. A thread that waits for this lock is woken at once; a
-    thread that waits for SQLite's lock polls."""
-
-    def __init__(self, seconds: float) -> None:
-        self.pid = os.getpid()
-        self._seconds = seconds
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(timeout=self._seconds):
-            raise Unavailable(
-                "the database stayed locked by other writes of this process for "
-                f"{self._seconds:g} s"
-            )
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()

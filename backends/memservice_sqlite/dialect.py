@@ -24,8 +24,9 @@ from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
-from memservice_sqlite.connections import ConnectionConfig, Watch, WriterLock, cannot_change
+from memservice_sqlite.connections import ConnectionConfig, Watch, cannot_change
 from memservice_sqlite.deadline import TimedConnection
+from memservice_sqlite.writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from memservice_sqlite.reclaiming import Pages
@@ -93,7 +94,7 @@ class SqliteDialect(SqlDialect):
                 "pool_timeout": config.lock_seconds,
                 "pool_use_lifo": True,
             }
-        self._writer_lock = WriterLock(config.lock_seconds)
+        self._writer_lock = WriterLock(config.path, config.lock_seconds)
         self._watch = Watch(config)
         self._inserts: dict[str, str] = {}
         self._pages: Pages | None = None
@@ -111,7 +112,7 @@ class SqliteDialect(SqlDialect):
 
     def writer_turn(self) -> AbstractContextManager[None]:
         if self._writer_lock.pid != os.getpid():
-            self._writer_lock = WriterLock(self._config.lock_seconds)
+            self._writer_lock = WriterLock(self._config.path, self._config.lock_seconds)
         return self._writer_lock
 
     @contextmanager
@@ -305,6 +306,8 @@ class SqliteDialect(SqlDialect):
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()
+        if self._writer_lock.pid == os.getpid():
+            self._writer_lock.close()
 
 
 _encode_list = json.JSONEncoder(

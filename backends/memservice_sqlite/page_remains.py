@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCANNED_PAGES = 1_000
-"""Pages (4 MB) that one step reads, while other writers of the process wait."""
+"""Pages (4 MB) that one step reads, while other writers wait."""
 CLEANED_PAGES = 200
 """Pages that one step cleans at most, while other writers wait."""
 
@@ -126,8 +126,8 @@ class Cleaning:
 
     def step(self, connect: Callable[[], sqlite3.Connection]) -> bool:
         """Read some pages, and clean those that need it. True if there are more. `connect` opens a
-        connection: call it only while no other one of this process is writing. Without an empty
-        log nothing is done, and there is more."""
+        connection: call it only while no other process or thread has the turn to write. Without an
+        empty log nothing is done, and there is more."""
         file = _file(self._path)
         try:
             layout = Layout.read(file)

@@ -1,0 +1,108 @@
+"""The order of writers in several processes."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memservice.spi.storage import Transaction
+from memservice_sqlite.storage import SqliteStorage
+from memservice_sqlite.writer_lock import SUFFIX
+from support.processes import preloaded
+from support.processes.processes import eventually
+from support.stores.sqlite_store import migrated
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def storage(path: Path) -> Iterator[SqliteStorage]:
+    storage = migrated(path)
+    yield storage
+    storage.close()
+
+
+BUSY = """
+import sys, time
+from pathlib import Path
+from support.stores.sqlite_store import opened
+storage = opened(Path(sys.argv[1]), pool_timeout=30)
+
+def count(tx):
+    time.sleep(0.02)
+    tx.facts.set("transactions", str(int(tx.facts.get("transactions") or 0) + 1))
+    return tx.facts.get("end")
+
+while storage.write(count) is None:
+    pass
+storage.close()
+"""
+
+
+def transactions(tx: Transaction) -> int:
+    return int(tx.facts.get("transactions") or 0)
+
+
+def test_a_process_that_writes_without_a_pause_does_not_keep_others_waiting(
+    storage: SqliteStorage, path: Path
+) -> None:
+    busy = preloaded.start_python(BUSY, str(path), folder=path.parent)
+
+    def waits() -> int:
+        """Transactions of the other process while this one waits for its turn."""
+        with storage.read() as tx:
+            before = transactions(tx)
+        return storage.write(transactions) - before
+
+    def has_begun() -> bool:
+        with storage.read() as tx:
+            return transactions(tx) > 0
+
+    eventually(has_begun)
+    counts = [waits() for _ in range(21)]
+    storage.write(lambda tx: tx.facts.set("end", ""))
+    _, errors = busy.communicate(timeout=60)
+    assert busy.returncode == 0, errors
+    assert statistics.median(counts) <= 2, counts
+
+
+def test_a_killed_writer_leaves_its_turn_to_others(storage: SqliteStorage, path: Path) -> None:
+    code = """
+import os, signal, sys
+from pathlib import Path
+from support.stores.sqlite_store import opened
+opened(Path(sys.argv[1])).write(lambda tx: os.kill(os.getpid(), signal.SIGKILL))
+"""
+    assert preloaded.run_python(code, str(path), folder=path.parent).returncode == -9
+    storage.write(lambda tx: tx.facts.set("after", ""))
+    with storage.read() as tx:
+        assert tx.facts.get("after") == ""
+
+
+def test_without_the_file_of_turns_writes_succeed(path: Path) -> None:
+    """The file cannot be opened, because a directory has its name."""
+    path.with_name(path.name + SUFFIX).mkdir()
+    storage = migrated(path)
+    storage.write(lambda tx: tx.facts.set("a", ""))
+    storage.close()
+
+
+def test_who_may_write_to_the_database_may_wait_for_a_turn(tmp_path: Path) -> None:
+    path = tmp_path / "shared.db"
+    path.touch()
+    path.chmod(0o660)
+    before = os.umask(0o077)
+    try:
+        storage = migrated(path)
+        storage.write(lambda tx: tx.facts.set("a", ""))
+        storage.close()
+    finally:
+        os.umask(before)
+    assert path.with_name(path.name + SUFFIX).stat().st_mode & 0o777 == 0o660
