@@ -8,7 +8,9 @@ import pytest
 
 from memservice.domain.records import Card
 from memservice.services import dream_changes, dreams
+from memservice.services.dreams import DreamRequest
 from memservice.services.erasure import messages
+from memservice.services.tasks import kinds
 from memservice.spi.reasoner import Consolidated, Statement
 from support.pipeline.dreams import NO_REFRESH, Dreamer, DreamingMemory, OpenPipeline
 from support.pipeline.dreams import memory as memory
@@ -140,3 +142,25 @@ class TestCard:
         assert memory.card() == ["ATTRIBUTE: One."]
         dream_changes.undo(memory.pipeline.rt, PRINCIPAL, WORKSPACE, dream.uid)
         assert memory.card() == ["ATTRIBUTE: tall"]
+
+    def test_a_dream_that_ends_at_the_instant_of_an_erasure_stays(
+        self, memory: DreamingMemory
+    ) -> None:
+        """It ended after the request, without the erased conclusion, by a clock that did not
+        advance: neither its card nor its changes are remains."""
+        pipeline = memory.pipeline
+        memory.tell("One.")
+        memory.dream(Consolidated(card=["ATTRIBUTE: One."]))
+        (later,) = pipeline.say("s", ("alice", "Two."))
+        pipeline.work()
+        messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", later.uid)
+        memory.reasoner.dream = lambda request: Consolidated(card=["ATTRIBUTE: tall"])
+        dreams.schedule(pipeline.rt, PRINCIPAL, WORKSPACE, DreamRequest("alice", dreams.OMNI))
+        pipeline.run(pipeline.unit(kinds.DREAM))
+        pipeline.work()
+        assert memory.card() == ["ATTRIBUTE: tall"]
+        dream = pipeline.tasks(kinds.DREAM)[-1]
+        (erasure,) = pipeline.tasks(kinds.ERASE)
+        assert dream.finished_at == erasure.created_at
+        dream_changes.undo(pipeline.rt, PRINCIPAL, WORKSPACE, dream.uid)
+        assert memory.card() == ["ATTRIBUTE: One."]
