@@ -128,8 +128,10 @@ def hold(
 ) -> None:
     """Store a dream as a proposal. `reads`: uids of the conclusions that it names. `caller_lines`:
     those in the card that it read. This discards an older proposal about the same pair."""
-    for older in tx.rows.page(Task, equals(unit=task.unit, state=HELD)):
-        _discard(tx, older)
+    older = tx.rows.page(Task, equals(unit=task.unit, state=HELD))
+    for proposed in tx.locked(Task, [row.key for row in older]):
+        if proposed.state == HELD:
+            _discard(tx, proposed)
     proposal = {
         "reason": reason,
         "created": [asdict(statement) for statement in result.created],
@@ -212,9 +214,9 @@ def apply(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Non
 
     def change(tx: Transaction) -> None:
         task = _require_held(tx, workspace_id, uid)
-        changed = tx.rows.change(
+        tx.rows.change(
             Task,
-            equals(key=task.key, state=HELD),
+            equals(key=task.key),
             state=PENDING,
             payload={**task.payload, APPROVED: True},
             attempts=0,
@@ -223,8 +225,6 @@ def apply(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Non
             finished_at=None,
             outcome={},
         )
-        if not changed:  # discarded or applied at this moment
-            raise _not_held(uid)
         tx.tasks.units_with_work.add(task.unit)
 
     rt.storage.write(change)
@@ -236,8 +236,7 @@ def discard(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> N
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> None:
-        if not _discard(tx, _require_held(tx, workspace_id, uid)):  # applied at this moment
-            raise _not_held(uid)
+        _discard(tx, _require_held(tx, workspace_id, uid))
 
     rt.storage.write(change)
 
@@ -250,25 +249,40 @@ def discard_citing(tx: Transaction, erased: Sequence[Conclusion]) -> None:
         return
     tx.conclusions.lock_collections(row.collection_key for row in erased)
     uids = {row.uid for row in erased}
-    for task in tx.rows.page(Task, equals(workspace_key=erased[0].workspace_key, kind=DREAM)):
-        proposal = task.payload.get(PROPOSAL)
-        if proposal is not None and uids & set(proposal["reads"]):
+    tasks = tx.rows.page(Task, equals(workspace_key=erased[0].workspace_key, kind=DREAM))
+    affected = [
+        task.key
+        for task in tasks
+        if uids & _reads(task) or _without_cards(task, erased) != task.payload
+    ]
+    for task in tx.locked(Task, affected):
+        if uids & _reads(task):
             _discard(tx, task)
-            continue
-        could_read = any(_could_read(task, row) for row in erased)
-        entries = {
-            name: {**task.payload[name], "card": None}
-            for name in (PROPOSAL, CHANGES)
-            if name in task.payload and task.payload[name]["card"] is not None and could_read
-        }
-        if entries:
-            tx.rows.change(Task, equals(key=task.key), payload={**task.payload, **entries})
+        else:
+            tx.rows.change(Task, equals(key=task.key), payload=_without_cards(task, erased))
+
+
+def _reads(task: Task) -> set[str]:
+    """Uids of the conclusions that a proposal names."""
+    return set(task.payload.get(PROPOSAL, {}).get("reads", ()))
+
+
+def _without_cards(task: Task, erased: Sequence[Conclusion]) -> dict[str, Any]:
+    """The payload without the card lines of a dream that could read one of these conclusions."""
+    if not any(_could_read(task, row) for row in erased):
+        return task.payload
+    entries = {
+        name: {**task.payload[name], "card": None}
+        for name in (PROPOSAL, CHANGES)
+        if name in task.payload
+    }
+    return {**task.payload, **entries}
 
 
 def forget(tx: Transaction, erased: Sequence[Conclusion]) -> None:
     """Remove erased conclusions of one workspace from the change sets of the dreams of their
     pairs."""
-    uids, keys = {row.uid for row in erased}, {row.key for row in erased}
+    affected: list[int] = []
     for observer_key, observed_key in {(row.observer_key, row.observed_key) for row in erased}:
         of_pair = equals(
             workspace_key=erased[0].workspace_key,
@@ -276,22 +290,27 @@ def forget(tx: Transaction, erased: Sequence[Conclusion]) -> None:
             observer_key=observer_key,
             observed_key=observed_key,
         )
-        for task in tx.rows.page(Task, of_pair):
-            changes = task.payload.get(CHANGES)
-            if changes is None:
-                continue
-            remaining = {
-                **changes,
-                "created": [uid for uid in changes["created"] if uid not in uids],
-                "superseded": [
-                    [uid, None if key in keys else key]
-                    for uid, key in changes["superseded"]
-                    if uid not in uids
-                ],
-            }
-            if remaining != changes:
-                payload = {**task.payload, CHANGES: remaining}
-                tx.rows.change(Task, equals(key=task.key), payload=payload)
+        tasks = tx.rows.page(Task, of_pair)
+        affected += [task.key for task in tasks if _without(task, erased) != task.payload]
+    for task in tx.locked(Task, affected):
+        tx.rows.change(Task, equals(key=task.key), payload=_without(task, erased))
+
+
+def _without(task: Task, erased: Sequence[Conclusion]) -> dict[str, Any]:
+    """The payload without erased conclusions in its change set."""
+    changes = task.payload.get(CHANGES)
+    if changes is None:
+        return task.payload
+    uids, keys = {row.uid for row in erased}, {row.key for row in erased}
+    remaining = {
+        "created": [uid for uid in changes["created"] if uid not in uids],
+        "superseded": [
+            [uid, None if key in keys else key]
+            for uid, key in changes["superseded"]
+            if uid not in uids
+        ],
+    }
+    return {**task.payload, CHANGES: {**changes, **remaining}}
 
 
 def _could_read(task: Task, row: Conclusion) -> bool:
@@ -316,11 +335,13 @@ def undo(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Undo
     policy.require(principal, workspace_id)
 
     def change(tx: Transaction) -> Undone:
-        task = _require(tx, workspace_id, uid)
+        unlocked = _require(tx, workspace_id, uid)
+        pair = (unlocked.observer_key or 0, unlocked.observed_key or 0)
+        tx.conclusions.collection(*pair, lock=True)  # before the task, as everywhere
+        task = _require(tx, workspace_id, uid, lock=True)
         changes = task.payload.get(CHANGES)
         if task.state != DONE or changes is None or task.payload.get(ENDED):
             raise Conflict(f"Dream {uid} has no changes that can be undone")
-        tx.conclusions.collection(task.observer_key or 0, task.observed_key or 0, lock=True)
         restored = _restore(rt, tx, task, changes["superseded"])
         removed = _remove(rt, tx, task, changes["created"])
         card = _restore_card(rt, tx, task, changes["card"])
@@ -383,24 +404,23 @@ def _restore_card(
     return True
 
 
-def _discard(tx: Transaction, task: Task) -> bool:
-    """Drop a proposal; False if the state of its task has changed."""
+def _discard(tx: Transaction, task: Task) -> None:
+    """Drop the proposal of a task, which is locked."""
     payload = {
         name: task.payload[name] for name in task.payload if name not in (PROPOSAL, APPROVED)
     }
-    changed = tx.rows.change(
+    tx.rows.change(
         Task,
-        equals(key=task.key, state=task.state),
+        equals(key=task.key),
         state=DONE,
         payload={**payload, ENDED: DISCARDED},
         outcome={DISCARDED: 1},
     )
-    return changed == 1
 
 
-def _require(tx: Transaction, workspace_id: str, uid: str) -> Task:
+def _require(tx: Transaction, workspace_id: str, uid: str, *, lock: bool = False) -> Task:
     workspace = tx.workspaces.by_slug(workspace_id)
-    task = None if workspace is None else tx.tasks.by_uid(uid)
+    task = None if workspace is None else tx.rows.get(Task, equals(uid=uid), lock=lock)
     if (
         workspace is None
         or task is None
@@ -411,14 +431,11 @@ def _require(tx: Transaction, workspace_id: str, uid: str) -> Task:
 
 
 def _require_held(tx: Transaction, workspace_id: str, uid: str) -> Task:
-    task = _require(tx, workspace_id, uid)
+    """The task, locked until commit."""
+    task = _require(tx, workspace_id, uid, lock=True)
     if task.state != HELD:
-        raise _not_held(uid)
+        raise Conflict(f"Dream {uid} is not held for review")
     return task
-
-
-def _not_held(uid: str) -> Conflict:
-    return Conflict(f"Dream {uid} is not held for review")
 
 
 def _rows(tx: Transaction, task: Task, uids: Sequence[str], **values: Any) -> list[Conclusion]:

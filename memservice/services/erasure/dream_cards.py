@@ -31,8 +31,13 @@ def are_left(tx: Transaction, erased: Erased, before: datetime) -> bool:
 def remove_unquoted(tx: Transaction, erased: Erased, before: datetime) -> None:
     """Remove the cards of the dreams that `are_left` finds: such a dream can still be applied or
     undone, but leaves the card as it is."""
-    for task, names in list(_unquoted(tx, erased, before)):
-        entries: dict[str, Any] = {name: {**task.payload[name], _CARD: None} for name in names}
+    unquoted = {task.key: names for task, names in _unquoted(tx, erased, before)}
+    for task in tx.locked(Task, unquoted):
+        entries: dict[str, Any] = {
+            name: {**task.payload[name], _CARD: None}
+            for name in unquoted[task.key]
+            if name in task.payload
+        }
         tx.rows.change(Task, equals(key=task.key), payload={**task.payload, **entries})
 
 

@@ -340,21 +340,6 @@ class TestReview:
         assert "Alice likes tea." in memory.live()
         assert "skipped" not in show_task(memory, task).outcome
 
-    @pytest.mark.parametrize("command", [dream_changes.apply, dream_changes.discard])
-    def test_of_two_decisions_at_the_same_time_one_is_a_conflict(
-        self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch, command: Callable[..., None]
-    ) -> None:
-        task = self.held_dream(memory)
-        dream_changes.discard(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
-        monkeypatch.setattr(
-            dream_changes, "_require_held", lambda *arguments: task
-        )  # read before it
-        with pytest.raises(Conflict, match="not held"):
-            command(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
-        memory.pipeline.work()
-        assert show(memory, task).state == "discarded"
-        assert len(memory.live()) == 8
-
     @pytest.mark.parametrize("is_applied", [False, True])
     def test_a_proposal_is_erased_with_its_source_conclusion(
         self, memory: DreamingMemory, is_applied: bool

@@ -7,15 +7,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from memservice.domain import records as r
+from memservice.domain.errors import Conflict
 from memservice.domain.filters import TRUE, equals
 from memservice.pipeline.indexing import embed
 from memservice.pipeline.registry import HANDLERS
-from memservice.services import cards, corrections, dreams, indexing
+from memservice.services import cards, corrections, dream_changes, dreams, indexing
 from memservice.services import peers as peer_service
 from memservice.services.dreams import DreamRequest
 from memservice.services.erasure import mentions, messages, peers, positions, redaction, work
@@ -397,3 +399,94 @@ def test_a_dream_does_not_bring_back_a_name_from_a_card(
     naming.work()
     assert "Friend of [erased]" in naming.texts("alice")
     assert marked(naming, NAME.casefold()) == []
+
+
+def add_dream(pipeline: Pipeline, state: str, payload: dict[str, Any]) -> str:
+    """Store a dream of a peer about itself; its uid."""
+    with pipeline.rt.storage.read() as tx:
+        (peer,) = tx.rows.page(r.Peer, equals(slug="alice"))
+    dream = replace(
+        outbox.index(pipeline.rt, peer.workspace_key, []),
+        kind=kinds.DREAM,
+        unit=f"{kinds.DREAM}:{peer.workspace_key}:{peer.key}:{peer.key}",
+        state=state,
+        observer_key=peer.key,
+        observed_key=peer.key,
+        payload=payload,
+    )
+    add_task(pipeline, dream)
+    return dream.uid
+
+
+PROPOSED = {
+    "reason": f"{NAME} left",
+    "created": [],
+    "superseded": [],
+    "card": [f"ATTRIBUTE: friend of {NAME}"],
+    "model": None,
+    "reads": [],
+    "given": [],
+}
+CHANGED = {
+    "created": [],
+    "superseded": [],
+    "card": {"before": [], "given": [], "after": [f"ATTRIBUTE: friend of {NAME}"]},
+}
+
+
+def correct(pipeline: Pipeline) -> None:
+    (row,) = [row for row in pipeline.conclusions("alice") if row.content == SAID[0]]
+    corrections.correct(pipeline.rt, PRINCIPAL, WORKSPACE, row.uid, "I like green tea.")
+
+
+@contextmanager
+def before_a_payload_changes(pipeline: Pipeline, act: Callable[[], object]) -> Iterator[None]:
+    """Begin something after a transaction in this block has read a task, and before it changes its
+    payload. It ends before this block does; its error is raised there."""
+    with pipeline.rt.storage.read() as tx:
+        rows = type(tx.rows)
+    change, is_first, acts = rows.change, [True], ExitStack()
+
+    def late(self: Any, record: type[Any], *arguments: Any, **values: Any) -> int:
+        if record is r.Task and "payload" in values and is_first:
+            is_first.clear()
+            acts.enter_context(in_thread(act)).join(OVERLAP_SECONDS)
+        number: int = change(self, record, *arguments, **values)
+        return number
+
+    with acts, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "change", late)
+        yield
+    assert not is_first
+
+
+@pytest.mark.parametrize("command", ["apply", "correct", "undo"])
+def test_a_change_of_a_dream_does_not_bring_back_a_name(naming: Pipeline, command: str) -> None:
+    """The names in it are replaced between the moments when a caller's command reads and changes
+    it."""
+    is_undo = command == "undo"
+    uid = (
+        add_dream(naming, r.DONE, {"type": dreams.OMNI, "changes": CHANGED})
+        if is_undo
+        else add_dream(naming, r.HELD, {"type": dreams.OMNI, "proposal": PROPOSED})
+    )
+    peers.erase(naming.rt, PRINCIPAL, WORKSPACE, "al-1", mentions.REDACT)
+    with before_a_payload_changes(naming, lambda: finish_erasures(naming)):
+        if command == "correct":
+            correct(naming)
+        else:
+            getattr(dream_changes, command)(naming.rt, PRINCIPAL, WORKSPACE, uid)
+    naming.work()
+    assert marked(naming, NAME.casefold()) == []
+
+
+@pytest.mark.parametrize("second", [dream_changes.apply, dream_changes.discard])
+def test_of_two_decisions_at_the_same_time_one_is_a_conflict(
+    naming: Pipeline, second: Callable[..., None]
+) -> None:
+    uid = add_dream(naming, r.HELD, {"type": dreams.OMNI, "proposal": PROPOSED})
+    decision = partial(second, naming.rt, PRINCIPAL, WORKSPACE, uid)
+    with pytest.raises(Conflict, match="not held"), before_a_payload_changes(naming, decision):
+        dream_changes.discard(naming.rt, PRINCIPAL, WORKSPACE, uid)
+    (dream,) = naming.tasks(kinds.DREAM, uid=uid)
+    assert (dream.state, dream.payload) == (r.DONE, {"type": dreams.OMNI, "ended": "discarded"})
