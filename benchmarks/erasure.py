@@ -181,10 +181,11 @@ def main() -> None:
         loaded = load_settings(environ=settings, cwd=Path(folder))
         rt = open_runtime(loaded, "command", plugins=load_plugins(loaded))
         rt.storage.migrate()
-        began = time.perf_counter()
-        fill(rt, options.messages)
-        print(f"filled in {time.perf_counter() - began:.1f} s", flush=True)
+        # Before the store has texts: a server that finds unknown ones has them indexed again.
         with service(uri, {"DERIVER_ENABLED": "false"}, workers=2) as server:
+            began = time.perf_counter()
+            fill(rt, options.messages)
+            print(f"filled in {time.perf_counter() - began:.1f} s", flush=True)
             measure(rt, server.url)
         rt.close()
 
