@@ -19,6 +19,7 @@ from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_postgres.connections import Driver
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
+from memservice_postgres.postings import Postings, heaviest, heaviest_ids
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -116,14 +117,14 @@ _OF_KEYS = """
     WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits}
         AND (r.terms && %(terms)s::text[]) IS TRUE
 """
-_HEAVIEST = """
-    SELECT r.id, r.length, {counts} FROM (
-        SELECT held.id, sum(w.weight) AS weight
-        FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term, weight)
-        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r
-            WHERE r.terms @> ARRAY[w.term] {fits}) AS held
-        GROUP BY held.id ORDER BY weight DESC, held.id DESC LIMIT %(limit)s
-    ) AS best JOIN text_rows r ON r.id = best.id
+# Each posting brings its row's count: the best rows are not read once more by their ids, for which
+# the planner would read the whole table.
+_POSTINGS = """
+    SELECT w.number::integer, array_agg(held.id), array_agg(held.length), array_agg(held.count)
+    FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS w (term, number) CROSS JOIN LATERAL (
+        SELECT r.id, r.length, r.counts[array_position(r.terms, w.term)] AS count
+        FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
+    ) AS held GROUP BY w.number ORDER BY w.number
 """
 _TWO_COMMON = """
     SELECT r.id, r.length, {counts} FROM text_rows r
@@ -267,106 +268,45 @@ class PostgresTextIndex:
             )
             for term in sorted(row_counts, key=lambda term: (row_counts[term], term))
         ]
+        names: dict[str, list[str]] = {}
+        for term, stored_term in prefixed.items():
+            names.setdefault(stored_term, []).append(term)
+        query = _Query(driver, workspace_parameters, index_filter, search_terms, names)
         if ids is None:
-            rows = self._rows(driver, workspace_parameters, search_terms, k, index_filter)
+            hits = self._hits(query, k)
         else:
-            stored_keys = [key * 4 + code for key in ids]
-            rows = _rows_of_keys(
-                driver, workspace_parameters, stored_keys, search_terms, index_filter
-            )
-        return TextMatches(
-            documents, mean_length, frequencies, _best(rows, search_terms, prefixed, k)
-        )
+            hits = _best(query, _rows_of_keys(query, [key * 4 + code for key in ids]), k)
+        return TextMatches(documents, mean_length, frequencies, hits)
 
-    def _rows(
-        self,
-        driver: Driver,
-        workspace_parameters: dict[str, int],
-        search_terms: Sequence[_SearchTerm],
-        k: int,
-        index_filter: IndexFilter,
-    ) -> list[Row]:
-        """Rows with the rarest terms: the best `k` if the postings of all terms were read, else
-        more."""
-        fits, filter_values = fitting(index_filter)
-        parts = {"fits": fits, "counts": _counts(search_terms)}
-        filter_values["wanted"] = [term.term for term in search_terms]
-        all_terms: dict[str, Any] = {
-            "terms": [term.term for term in search_terms],
-            "weights": [term.weight for term in search_terms],
-        }
-        if index_filter.sessions is not None and _have_few_rows(
-            driver, workspace_parameters, filter_values["sessions"], search_terms
-        ):
-            return driver.execute(
-                _IN_SESSIONS.format(**parts),
-                {**workspace_parameters, **filter_values, **all_terms, "limit": k},
-            ).fetchall()
+    def _hits(self, query: _Query, k: int) -> list[TextHit]:
+        """The `k` rows with the rarest terms, with the count of each term."""
+        if query.index_filter.sessions is not None and _have_few_rows(query):
+            weights = [term.weight for term in query.terms]
+            rows_of_sessions = query.execute(_IN_SESSIONS, {"weights": weights, "limit": k})
+            return _best(query, rows_of_sessions, k)
         affordable_count = sum(
-            total <= self._budget for total in accumulate(term.rows for term in search_terms)
+            total <= self._budget for total in accumulate(term.rows for term in query.terms)
         )
-        common_terms = [term.term for term in search_terms[affordable_count:]]
-        rare_terms: dict[str, Any] = {
-            name: values[:affordable_count] for name, values in all_terms.items()
-        }
-        limit = 4 * k if common_terms else k
-        rows: dict[int, Row] = {}
+        postings = _postings(query, query.terms[:affordable_count])
+        common_terms = [term.term for term in query.terms[affordable_count:]]
+        if not common_terms:
+            return heaviest(postings, k)
+        rows = {row[0]: row for row in _rows_of_keys(query, heaviest_ids(postings, 4 * k))}
 
         def read(sql: str, limit: int, **values: Any) -> None:
-            rows.update(
-                {
-                    row[0]: row
-                    for row in driver.execute(
-                        sql, {**filter_values, **values, "limit": limit}
-                    ).fetchall()
-                }
-            )
+            rows.update({row[0]: row for row in query.execute(sql, {**values, "limit": limit})})
 
-        if affordable_count:
-            read(_HEAVIEST.format(**parts), limit, **rare_terms)
         if len(rows) < k and len(common_terms) > 1:
             # First the rows with the rarest of the common terms and another common term.
             read(
-                _TWO_COMMON.format(**parts),
-                max(limit, self._budget // 10),
+                _TWO_COMMON,
+                max(4 * k, self._budget // 10),
                 first=common_terms[0],
                 others=common_terms[1:],
             )
-        if len(rows) < k and common_terms:
-            read(_EACH_COMMON.format(**parts), k, terms=common_terms)
-        return list(rows.values())
-
-
-def _rows_of_keys(
-    driver: Driver,
-    workspace_parameters: dict[str, int],
-    ids: Sequence[int],
-    search_terms: Sequence[_SearchTerm],
-    index_filter: IndexFilter,
-) -> list[Row]:
-    fits, filter_values = fitting(index_filter)
-    terms = [term.term for term in search_terms]
-    values = {**workspace_parameters, **filter_values, "ids": ids, "terms": terms, "wanted": terms}
-    sql = _OF_KEYS.format(fits=fits, counts=_counts(search_terms))
-    return driver.execute(sql, values).fetchall()
-
-
-def _counts(search_terms: Sequence[_SearchTerm]) -> str:
-    return _OF_QUERY if len(search_terms) <= MAX_PICKED else _OF_ROW
-
-
-def _have_few_rows(
-    driver: Driver,
-    workspace_parameters: dict[str, int],
-    sessions: Any,
-    search_terms: Sequence[_SearchTerm],
-) -> bool:
-    """Whether sessions have so few rows that it is faster to read these than the postings of the
-    terms: about a quarter as many."""
-    enough = sum(term.rows for term in search_terms) // 4 + 1
-    parameters = {**workspace_parameters, "sessions": sessions, "enough": enough}
-    count: int = driver.execute(_SESSION_ROWS, parameters).fetchall()[0][0]
-    return count < enough
+        if len(rows) < k:
+            read(_EACH_COMMON, k, terms=common_terms)
+        return _best(query, rows.values(), k)
 
 
 class _SearchTerm(NamedTuple):
@@ -376,6 +316,56 @@ class _SearchTerm(NamedTuple):
     """The number of rows of the workspace that contain it."""
     weight: int
     """Its inverse document frequency, as in BM25, times `WEIGHT_SCALE`."""
+
+
+class _Query(NamedTuple):
+    """One search, and the connection that runs it."""
+
+    driver: Driver
+    workspace_parameters: Mapping[str, int]
+    """The workspace and the kind."""
+    index_filter: IndexFilter
+    terms: Sequence[_SearchTerm]
+    """Those that the workspace has, the rarest first."""
+    names: Mapping[str, Sequence[str]]
+    """Stored term → the terms of the query that are stored as it."""
+
+    def execute(self, sql: str, values: Mapping[str, Any], binary: bool = False) -> list[Any]:
+        """The rows of a statement with the filter in it, and with the counts of the terms."""
+        fits, filter_values = fitting(self.index_filter)
+        terms = [term.term for term in self.terms]
+        counts = _OF_QUERY if len(terms) <= MAX_PICKED else _OF_ROW
+        shared_values = {**self.workspace_parameters, **filter_values}
+        return self.driver.execute(
+            sql.format(fits=fits, counts=counts).encode(),
+            {**shared_values, "terms": terms, "wanted": terms, **values},
+            binary=binary,
+        ).fetchall()
+
+
+def _postings(query: _Query, terms: Sequence[_SearchTerm]) -> list[Postings]:
+    if not terms:
+        return []
+    rows = query.execute(_POSTINGS, {"terms": [term.term for term in terms]}, binary=True)
+    return [
+        Postings(query.names[terms[number - 1].term], terms[number - 1].weight, *lists)
+        for number, *lists in rows
+    ]
+
+
+def _rows_of_keys(query: _Query, ids: Sequence[int]) -> list[Row]:
+    return query.execute(_OF_KEYS, {"ids": ids}) if ids else []
+
+
+def _have_few_rows(query: _Query) -> bool:
+    """Whether the sessions of the filter have so few rows that it is faster to read these than the
+    postings of the terms: about a quarter as many."""
+    enough = sum(term.rows for term in query.terms) // 4 + 1
+    sessions = list(query.index_filter.sessions or ())
+    count: int = query.driver.execute(
+        _SESSION_ROWS, {**query.workspace_parameters, "sessions": sessions, "enough": enough}
+    ).fetchall()[0][0]
+    return count < enough
 
 
 def _estimated(
@@ -400,25 +390,19 @@ def _estimated(
     return row_counts
 
 
-def _best(
-    rows: Iterable[Row], search_terms: Sequence[_SearchTerm], prefixed: dict[str, str], k: int
-) -> list[TextHit]:
+def _best(query: _Query, rows: Iterable[Row], k: int) -> list[TextHit]:
     """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
     of each term."""
-    weights = {search_term.term: search_term.weight for search_term in search_terms}
-    terms_of_prefixed: dict[str, list[str]] = {}
-    for term, search_term in prefixed.items():
-        terms_of_prefixed.setdefault(search_term, []).append(term)
+    weights = {term.term: term.weight for term in query.terms}
     ranked: list[tuple[int, int, int, dict[str, int]]] = []
-    stored_terms = list(weights)
     for id, length, counts, terms in rows:
         weight = 0
         term_counts: dict[str, int] = {}
-        for term, count in zip(stored_terms if terms is None else terms, counts, strict=True):
+        for term, count in zip(weights if terms is None else terms, counts, strict=True):
             if count is not None and term in weights:
                 weight += weights[term]
-                for original in terms_of_prefixed[term]:
-                    term_counts[original] = count
+                for name in query.names[term]:
+                    term_counts[name] = count
         ranked.append((weight, id, length, term_counts))
     ranked.sort(reverse=True)  # by weight, then by id, which is unique
     return [TextHit(id // 4, term_counts, length) for _, id, length, term_counts in ranked[:k]]

@@ -1,0 +1,89 @@
+"""Postings of several terms, combined into the rows with the greatest total weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from memservice.spi.text import TextHit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Postings(NamedTuple):
+    """The rows that contain one term, each once: item `n` of each list belongs to the same row."""
+
+    names: Sequence[str]
+    """The terms of the query that are stored as this one."""
+    weight: int
+    ids: Sequence[int]
+    lengths: Sequence[int]
+    """The number of terms of each row."""
+    counts: Sequence[int]
+    """How often each row contains the term."""
+
+
+def heaviest_ids(postings: Sequence[Postings], limit: int) -> list[int]:
+    """Ids of the `limit` rows with the greatest total weight (ties: the greatest id), best
+    first."""
+    if not postings:
+        return []
+    ids, _, row_of_posting = _combined(postings)
+    chosen: list[int] = ids[_heaviest(postings, row_of_posting, limit)].tolist()
+    return chosen
+
+
+def heaviest(postings: Sequence[Postings], limit: int) -> list[TextHit]:
+    """The same rows, with the count of each term."""
+    if not postings:
+        return []
+    ids, first_posting, row_of_posting = _combined(postings)
+    rows = _heaviest(postings, row_of_posting, limit)
+    # The position of each row in the result; -1: not in it.
+    positions = np.full(len(ids), -1)
+    positions[rows] = np.arange(len(rows))
+    position_of_posting: list[int] = positions[row_of_posting].tolist()
+    terms: list[dict[str, int]] = [{} for _ in range(len(rows))]
+    start = 0
+    for each in postings:
+        end = start + len(each.ids)
+        for name in each.names:
+            for position, count in zip(position_of_posting[start:end], each.counts, strict=True):
+                if position >= 0:
+                    terms[position][name] = count
+        start = end
+    lengths = np.concatenate([each.lengths for each in postings])[first_posting]
+    return list(
+        map(
+            tuple.__new__,
+            repeat(TextHit),
+            zip((ids[rows] // 4).tolist(), terms, lengths[rows].tolist(), strict=True),
+        )
+    )
+
+
+def _combined(
+    postings: Sequence[Postings],
+) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+    """The distinct ids, ascending; of each the number of its first posting; of each posting the
+    number of its id."""
+    ids = np.concatenate([np.array(each.ids, np.int64) for each in postings])
+    distinct, first_posting, row_of_posting = np.unique(ids, return_index=True, return_inverse=True)
+    return distinct, first_posting, row_of_posting
+
+
+def _heaviest(
+    postings: Sequence[Postings], row_of_posting: NDArray[np.intp], limit: int
+) -> NDArray[np.intp]:
+    """The numbers of the rows with the greatest weight, best first."""
+    posting_weights = np.repeat(
+        [each.weight for each in postings], [len(each.ids) for each in postings]
+    )
+    # The weights are integers, so these sums are exact. Rows are numbered by their ids, so a
+    # stable order has ties by id.
+    weights = np.bincount(row_of_posting, posting_weights)
+    return np.argsort(weights, kind="stable")[::-1][:limit]
