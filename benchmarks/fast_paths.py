@@ -207,6 +207,39 @@ def vectors_read() -> tuple[str, Work, Work]:
     )
 
 
+def keys_sent() -> tuple[str, Work, Work]:
+    from psycopg.adapt import PyFormat, Transformer
+    from psycopg.types.array import ListDumper
+    from psycopg.types.numeric import Int8Dumper
+
+    from memservice_postgres.integers import IntegerListDumper
+
+    keys = list(range(1_000, 1_400))
+    transformer = Transformer()
+    transformer.adapters.register_dumper(int, Int8Dumper)
+    ours, plain = (
+        kind(list, transformer).upgrade(keys, PyFormat.TEXT)
+        for kind in (IntegerListDumper, ListDumper)
+    )
+    assert ours.dump(keys) == plain.dump(keys)
+    return "400 keys as a parameter", lambda: ours.dump(keys), lambda: plain.dump(keys)
+
+
+def integers_read() -> tuple[str, Work, Work]:
+    import numpy as np
+    from psycopg.adapt import Transformer
+    from psycopg.pq import Format
+
+    from memservice_postgres.integers import numbers
+
+    sent = struct.pack(">5i", 1, 0, 20, 1_000, 1)
+    sent += b"".join(struct.pack(">iq", 8, number) for number in range(1_000))
+    transformer = Transformer()
+    plain = transformer.get_loader(1016, Format.BINARY)
+    assert numbers(sent).tolist() == plain.load(sent)
+    return "1,000 integers as a result", lambda: numbers(sent), lambda: np.array(plain.load(sent))
+
+
 def settings_groups() -> tuple[str, Work, Work]:
     names = [f"setting_{number}" for number in range(10)]
 
@@ -255,6 +288,8 @@ def main() -> None:
             "records": records(Path(folder)),
             "floats": floats(),
             "floats (read)": vectors_read(),
+            "integers": keys_sent(),
+            "integers (read)": integers_read(),
             "settings-groups": settings_groups(),
         }
         if arguments.postgres:

@@ -19,6 +19,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from memservice.domain.errors import ConfigurationError
+from memservice_postgres.integers import IntegerListDumper
 from memservice_postgres.json_text import read
 from memservice_postgres.reals import FloatArray, FloatArrayDumper
 
@@ -125,6 +126,7 @@ class ConnectionConfig:
         driver.prepare_threshold = PREPARED_AFTER if self.prepares and not driver.pooler else None
         driver.prepared_max = MAX_PREPARED
         driver.adapters.register_dumper(FloatArray, FloatArrayDumper)
+        driver.adapters.register_dumper(list, IntegerListDumper)
         # One type for all integers: otherwise each statement is prepared separately for small and
         # for large ones.
         for dumper in (Int8Dumper, Int8BinaryDumper):

@@ -20,10 +20,10 @@ class Postings(NamedTuple):
     names: Sequence[str]
     """The terms of the query that are stored as this one."""
     weight: int
-    ids: Sequence[int]
-    lengths: Sequence[int]
+    ids: NDArray[np.int64]
+    lengths: NDArray[np.int64]
     """The number of terms of each row."""
-    counts: Sequence[int]
+    counts: NDArray[np.int64]
     """How often each row contains the term."""
 
 
@@ -46,15 +46,18 @@ def heaviest(postings: Sequence[Postings], limit: int) -> list[TextHit]:
     # The position of each row in the result; -1: not in it.
     positions = np.full(len(ids), -1)
     positions[rows] = np.arange(len(rows))
-    position_of_posting: list[int] = positions[row_of_posting].tolist()
+    position_of_posting = positions[row_of_posting]
     terms: list[dict[str, int]] = [{} for _ in range(len(rows))]
     start = 0
     for each in postings:
         end = start + len(each.ids)
+        position_of_row = position_of_posting[start:end]
+        is_chosen = position_of_row >= 0
+        chosen_positions = position_of_row[is_chosen].tolist()
+        chosen_counts = each.counts[is_chosen].tolist()
         for name in each.names:
-            for position, count in zip(position_of_posting[start:end], each.counts, strict=True):
-                if position >= 0:
-                    terms[position][name] = count
+            for position, count in zip(chosen_positions, chosen_counts, strict=True):
+                terms[position][name] = count
         start = end
     lengths = np.concatenate([each.lengths for each in postings])[first_posting]
     return list(
@@ -71,7 +74,7 @@ def _combined(
 ) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
     """The distinct ids, ascending; of each the number of its first posting; of each posting the
     number of its id."""
-    ids = np.concatenate([np.array(each.ids, np.int64) for each in postings])
+    ids = np.concatenate([each.ids for each in postings])
     distinct, first_posting, row_of_posting = np.unique(ids, return_index=True, return_inverse=True)
     return distinct, first_posting, row_of_posting
 

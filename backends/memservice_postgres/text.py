@@ -17,6 +17,7 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_postgres.connections import Driver
+from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest, heaviest_ids
@@ -120,7 +121,8 @@ _OF_KEYS = """
 # Each posting brings its row's count: the best rows are not read once more by their ids, for which
 # the planner would read the whole table.
 _POSTINGS = """
-    SELECT w.number::integer, array_agg(held.id), array_agg(held.length), array_agg(held.count)
+    SELECT w.number::integer, array_send(array_agg(held.id)),
+        array_send(array_agg(held.length::bigint)), array_send(array_agg(held.count::bigint))
     FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS w (term, number) CROSS JOIN LATERAL (
         SELECT r.id, r.length, r.counts[array_position(r.terms, w.term)] AS count
         FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
@@ -348,8 +350,8 @@ def _postings(query: _Query, terms: Sequence[_SearchTerm]) -> list[Postings]:
         return []
     rows = query.execute(_POSTINGS, {"terms": [term.term for term in terms]}, binary=True)
     return [
-        Postings(query.names[terms[number - 1].term], terms[number - 1].weight, *lists)
-        for number, *lists in rows
+        Postings(query.names[terms[number - 1].term], terms[number - 1].weight, *map(numbers, sent))
+        for number, *sent in rows
     ]
 
 

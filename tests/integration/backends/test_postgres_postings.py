@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,15 @@ from memservice_postgres.postings import Postings, heaviest, heaviest_ids
 ROWS = {n * 4 + 1: 10 + n for n in range(12)}
 """Id → number of terms."""
 COUNTS = st.dictionaries(st.sampled_from(sorted(ROWS)), st.integers(1, 9), min_size=1)
+
+
+def posting_list(names: list[str], weight: int, counts: dict[int, int]) -> Postings:
+    lengths = [ROWS[id] for id in counts]
+    return Postings(
+        names,
+        weight,
+        *(np.array(each, np.int64) for each in ([*counts], lengths, [*counts.values()])),
+    )
 
 
 def plainly(by_term: dict[str, dict[int, int]], weights: dict[str, int]) -> list[tuple[int, int]]:
@@ -31,12 +41,7 @@ def test_the_heaviest_rows_come_first_and_of_equal_ones_the_newest(
     by_term: dict[str, dict[int, int]], some_weights: list[int], limit: int
 ) -> None:
     weights = dict(zip(("ash", "oak", "elm"), some_weights, strict=True))
-    postings = [
-        Postings(
-            [term], weights[term], list(counts), [ROWS[id] for id in counts], [*counts.values()]
-        )
-        for term, counts in by_term.items()
-    ]
+    postings = [posting_list([term], weights[term], counts) for term, counts in by_term.items()]
     ids = [id for _, id in plainly(by_term, weights)][:limit]
     assert heaviest_ids(postings, limit) == ids
     assert heaviest(postings, limit) == [
@@ -50,5 +55,5 @@ def test_the_heaviest_rows_come_first_and_of_equal_ones_the_newest(
 
 
 def test_terms_that_are_stored_as_one_have_the_same_counts() -> None:
-    (hit,) = heaviest([Postings(["cut-1", "cut-2"], 3, [5], [20], [2])], 10)
-    assert hit == TextHit(1, {"cut-1": 2, "cut-2": 2}, 20)
+    (hit,) = heaviest([posting_list(["cut-1", "cut-2"], 3, {5: 2})], 10)
+    assert hit == TextHit(1, {"cut-1": 2, "cut-2": 2}, ROWS[5])
