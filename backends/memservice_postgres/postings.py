@@ -27,18 +27,9 @@ class Postings(NamedTuple):
     """How often each row contains the term."""
 
 
-def heaviest_ids(postings: Sequence[Postings], limit: int) -> list[int]:
-    """Ids of the `limit` rows with the greatest total weight (ties: the greatest id), best
-    first."""
-    if not postings:
-        return []
-    ids, _, row_of_posting = _combined(postings)
-    chosen: list[int] = ids[_heaviest(postings, row_of_posting, limit)].tolist()
-    return chosen
-
-
 def heaviest(postings: Sequence[Postings], limit: int) -> list[TextHit]:
-    """The same rows, with the count of each term."""
+    """The `limit` rows with the greatest total weight (ties: the greatest id), best first, with the
+    count of each term."""
     if not postings:
         return []
     ids, first_posting, row_of_posting = _combined(postings)

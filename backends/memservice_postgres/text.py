@@ -20,7 +20,7 @@ from memservice_postgres.connections import Driver
 from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
-from memservice_postgres.postings import Postings, heaviest, heaviest_ids
+from memservice_postgres.postings import Postings, heaviest
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -127,6 +127,17 @@ _POSTINGS = """
         SELECT r.id, r.length, r.counts[array_position(r.terms, w.term)] AS count
         FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
     ) AS held GROUP BY w.number ORDER BY w.number
+"""
+# The heaviest rows of the rare terms, with their counts of the common terms as well. The array is
+# computed first, so the rows are read by their keys.
+_RAREST = """
+    SELECT r.id, r.length, {counts} FROM text_rows r
+    WHERE r.id = ANY(ARRAY(
+        SELECT held.id FROM unnest(%(rare)s::text[], %(weights)s::bigint[]) AS w (term, weight)
+        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits})
+            AS held
+        GROUP BY held.id ORDER BY sum(w.weight) DESC, held.id DESC LIMIT %(limit)s
+    ))
 """
 _TWO_COMMON = """
     SELECT r.id, r.length, {counts} FROM text_rows r
@@ -289,25 +300,27 @@ class PostgresTextIndex:
         affordable_count = sum(
             total <= self._budget for total in accumulate(term.rows for term in query.terms)
         )
-        postings = _postings(query, query.terms[:affordable_count])
-        common_terms = [term.term for term in query.terms[affordable_count:]]
+        rare_terms, common_terms = query.terms[:affordable_count], query.terms[affordable_count:]
         if not common_terms:
-            return heaviest(postings, k)
-        rows = {row[0]: row for row in _rows_of_keys(query, heaviest_ids(postings, 4 * k))}
+            return heaviest(_postings(query), k)
+        rows: dict[int, Row] = {}
 
         def read(sql: str, limit: int, **values: Any) -> None:
             rows.update({row[0]: row for row in query.execute(sql, {**values, "limit": limit})})
 
+        if rare_terms:
+            weights = [term.weight for term in rare_terms]
+            read(_RAREST, 4 * k, rare=[term.term for term in rare_terms], weights=weights)
         if len(rows) < k and len(common_terms) > 1:
             # First the rows with the rarest of the common terms and another common term.
             read(
                 _TWO_COMMON,
                 max(4 * k, self._budget // 10),
-                first=common_terms[0],
-                others=common_terms[1:],
+                first=common_terms[0].term,
+                others=[term.term for term in common_terms[1:]],
             )
         if len(rows) < k:
-            read(_EACH_COMMON, k, terms=common_terms)
+            read(_EACH_COMMON, k, terms=[term.term for term in common_terms])
         return _best(query, rows.values(), k)
 
 
@@ -345,13 +358,12 @@ class _Query(NamedTuple):
         ).fetchall()
 
 
-def _postings(query: _Query, terms: Sequence[_SearchTerm]) -> list[Postings]:
-    if not terms:
-        return []
-    rows = query.execute(_POSTINGS, {"terms": [term.term for term in terms]}, binary=True)
+def _postings(query: _Query) -> list[Postings]:
+    """Of each term."""
     return [
-        Postings(query.names[terms[number - 1].term], terms[number - 1].weight, *map(numbers, sent))
-        for number, *sent in rows
+        Postings(query.names[term.term], term.weight, *map(numbers, sent))
+        for number, *sent in query.execute(_POSTINGS, {}, binary=True)
+        for term in (query.terms[number - 1],)
     ]
 
 

@@ -61,18 +61,33 @@ class WriterLock:
             self._threads.release()
 
     def close(self) -> None:
+        """Removes the file unless another process writes, or waits for its turn."""
         with self._threads:
-            if self._file is not None:
+            if self._file is None:
+                return
+            try:
+                now = time.monotonic()
+                is_unused = _lock(self._file, NEXT, now) and _lock(self._file, WRITER, now)
+                if is_unused and os.fstat(self._file).st_nlink:
+                    self._path.unlink(missing_ok=True)
+            except OSError:
+                pass  # a file that is left does no harm: the next process uses it
+            finally:
                 os.close(self._file)
                 self._file = None
 
     def _wait_for_turn(self, deadline: float) -> None:
         """Returns without a turn at the deadline, or if the file cannot be locked: SQLite's lock
         then decides, which also waits for programs that are not ours."""
-        if self._file is None:
-            self._file = self._open()
-        if self._file is None or not _lock(self._file, NEXT, deadline):
-            return
+        while True:
+            if self._file is None:
+                self._file = self._open()
+            if self._file is None or not _lock(self._file, NEXT, deadline):
+                return
+            if os.fstat(self._file).st_nlink:
+                break
+            os.close(self._file)  # removed by a process that has ended; others use a new file
+            self._file = None
         try:
             _lock(self._file, WRITER, deadline)
         finally:

@@ -14,7 +14,7 @@ from memservice_sqlite.storage import SqliteStorage
 from memservice_sqlite.writer_lock import SUFFIX
 from support.processes import preloaded
 from support.processes.processes import eventually
-from support.stores.sqlite_store import migrated
+from support.stores.sqlite_store import migrated, opened
 
 
 @pytest.fixture
@@ -102,7 +102,56 @@ def test_who_may_write_to_the_database_may_wait_for_a_turn(tmp_path: Path) -> No
     try:
         storage = migrated(path)
         storage.write(lambda tx: tx.facts.set("a", ""))
+        assert path.with_name(path.name + SUFFIX).stat().st_mode & 0o777 == 0o660
         storage.close()
     finally:
         os.umask(before)
-    assert path.with_name(path.name + SUFFIX).stat().st_mode & 0o777 == 0o660
+
+
+def test_a_store_that_is_closed_leaves_one_file(storage: SqliteStorage, path: Path) -> None:
+    storage.write(lambda tx: tx.facts.set("a", ""))
+    storage.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_process_that_writes_keeps_the_file_when_another_ends(
+    storage: SqliteStorage, path: Path
+) -> None:
+    file = path.with_name(path.name + SUFFIX)
+    code = """
+import sys, time
+from pathlib import Path
+from support.stores.sqlite_store import opened
+storage = opened(Path(sys.argv[1]))
+storage.write(lambda tx: tx.facts.set("a", ""))
+for _ in range(6000):
+    if Path(sys.argv[2]).exists():
+        break
+    time.sleep(0.01)
+storage.close()
+"""
+    end = path.parent / "end"
+    other = preloaded.start_python(code, str(path), str(end), folder=path.parent)
+    eventually(lambda: storage.write(lambda tx: tx.facts.get("a")) is not None)
+    inode = file.stat().st_ino
+    with storage._dialect.writer_turn():
+        end.touch()
+        _, errors = other.communicate(timeout=60)
+        assert other.returncode == 0, errors
+        assert file.stat().st_ino == inode
+    storage.close()
+    assert not file.exists()
+
+
+def test_a_file_that_was_removed_is_replaced_by_one_for_all(
+    storage: SqliteStorage, path: Path
+) -> None:
+    file = path.with_name(path.name + SUFFIX)
+    storage.write(lambda tx: tx.facts.set("a", ""))
+    file.unlink()
+    storage.write(lambda tx: tx.facts.set("b", ""))
+    inode = file.stat().st_ino
+    other = opened(path)
+    other.write(lambda tx: tx.facts.set("c", ""))
+    assert file.stat().st_ino == inode
+    other.close()
