@@ -333,39 +333,59 @@ class History:
         self.pipeline.clock.advance(days=3)
         if not self.whole:
             return
-        short, long = ({"retention": {"messages_days": days}} for days in (2, 30_000))
-        for conversation in others:
-            self._set(conversation, long)
-        for conversation in expiring:
-            self._set(conversation, {"retention": {}} if by_workspace else short)
-        self._set(None, short if by_workspace else {"retention": {}})
+        self._retain("messages_days", expiring, others, by_workspace)
         with rt.storage.read() as tx:
             keys = [session.key for session in tx.rows.page(r.Session)]
         for key in keys:
             while retention.erase_messages(rt, key, self.pipeline.clock()):
                 pass
+        self._retain_all(expiring, others)
+
+    def _retain(
+        self,
+        days: str,
+        expiring: Sequence[Conversation],
+        others: Sequence[Conversation],
+        by_workspace: bool,
+    ) -> None:
+        """Set for how long messages or conclusions are kept: of each session, or of the workspace
+        for those that expire."""
+        short, long = ({"retention": {days: number}} for number in (2, 30_000))
+        for conversation in others:
+            self._set(conversation, long)
+        for conversation in expiring:
+            self._set(conversation, {"retention": {}} if by_workspace else short)
+        self._set(None, short if by_workspace else {"retention": {}})
+
+    def _retain_all(self, expiring: Sequence[Conversation], others: Sequence[Conversation]) -> None:
         self._set(None, {"retention": {}})
         for conversation in (*others, *expiring):
             self._set(conversation, {"retention": {}})
 
-    def expire_conclusions(self, expiring: Sequence[Conversation]) -> None:
-        """What was concluded from these sessions becomes too old."""
+    def expire_conclusions(
+        self,
+        expiring: Sequence[Conversation],
+        others: Sequence[Conversation],
+        by_workspace: bool,
+    ) -> None:
+        """What was concluded from these sessions becomes too old; by the retention of the workspace
+        also what was concluded from no session. The latter has no trace in what was said, so it
+        expires in the history without the erasures, too."""
         rt = self.pipeline.rt
         self.work()
         self.pipeline.clock.advance(days=3)
         if not self.whole:
-            return
+            expiring, others = (), (*expiring, *others)
+        self._retain("conclusions_days", expiring, others, by_workspace)
         with rt.storage.read() as tx:
-            slugs = tuple(self.slugs[conversation] for conversation in expiring)
-            rows = tx.rows.page(r.Session, equals(slug=slugs))
-        for conversation in expiring:
-            self._set(conversation, {"retention": {"conclusions_days": 2}})
-        for row in rows:
+            workspace = tx.workspaces.by_slug(WORKSPACE)
+            assert workspace is not None
+            sessions_in_turn = tx.rows.page(r.Session, equals(workspace_key=workspace.key))
+        for session_key in (None, *(session.key for session in sessions_in_turn)):
             now = self.pipeline.clock()
-            while retention.erase_conclusions(rt, row.workspace_key, now, row.key):
+            while retention.erase_conclusions(rt, workspace.key, now, session_key):
                 pass
-        for conversation in expiring:
-            self._set(conversation, {"retention": {}})
+        self._retain_all(expiring, others)
 
     def observe(self, person: Person, observed: bool) -> None:
         self.work()  # what was said before is derived as it was configured then

@@ -332,29 +332,34 @@ class Plan:
     def _expire(self, first: int, second: int) -> None:
         """Erase what is old: of one session and its clones, by their own retention, or by that of
         the workspace, while the other sessions keep theirs."""
-        conversation = self._original(first)
+        conversation = self._add_expiry("expire", first, second)
         if conversation is None:
             return
-        existing = self.existing()
-        expiring = [one for one in existing if conversation in (one, one.original)]
-        others = [one for one in existing if one not in expiring]
-        self._add("expire", expiring, others, second % 2 == 0)
         for turn in list(conversation.turns):
             self._forget(turn)
 
     def _expire_conclusions(self, first: int, second: int) -> None:
         """Erase what was concluded long ago from one session and its clones, by their own
-        retention; what was said stays."""
-        conversation = self._original(first)
+        retention, or by that of the workspace with what was concluded from no session; what was
+        said stays."""
+        conversation = self._add_expiry("expire_conclusions", first, second)
         if conversation is None:
             return
-        existing = self.existing()
-        expiring = [one for one in existing if conversation in (one, one.original)]
-        self._add("expire_conclusions", expiring)
         for turn in conversation.turns:
             turn.is_forgotten = True
             turn.forgotten += turn.replacements
             turn.replacements.clear()
+
+    def _add_expiry(self, name: str, first: int, second: int) -> Conversation | None:
+        """An action with the session, and its clones, that expire, the sessions that do not, and
+        whether the workspace decides that. Returns the session."""
+        conversation = self._original(first)
+        if conversation is not None:
+            existing = self.existing()
+            expiring = [one for one in existing if conversation in (one, one.original)]
+            others = [one for one in existing if one not in expiring]
+            self._add(name, expiring, others, second % 2 == 0)
+        return conversation
 
     def _observe(self, first: int, second: int) -> None:
         """Switch off, or on again, that anything is concluded about a peer."""
