@@ -149,6 +149,10 @@ class Attempt:
             self._rt.retrying.pop(model, None)
             self._retried.discard(model)
 
+    def _has_answered(self, model: str, since: float) -> bool:
+        """Whether the model has answered any attempt of this process since then."""
+        return self._rt.models_answered.get(model, 0.0) > since
+
     def failed(self, error: Exception) -> Outage | None:
         """Open the breaker of the model that failed. None if the failure counts against the task:
         because it is of the content, or because the model answers other tasks, but repeatedly not
@@ -162,8 +166,10 @@ class Attempt:
         if model is None:
             return None
         since = self._answers.get(model, self._began)
-        answered = self._rt.models_answered.get(model, 0.0) > since
+        answered = self._has_answered(model, since)
         outage = open_(self._rt, model, error, self._task, answered=answered)
+        if not answered and self._has_answered(model, since):
+            close(self._rt, model)  # what answered may have looked for an open breaker before
         self._probed = tuple(other for other in self._probed if other != model)
         return outage
 

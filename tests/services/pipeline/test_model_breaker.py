@@ -33,6 +33,7 @@ from support.reasoning.model import SCRIPTED, ScriptedModel
 from support.receiver import Receiver
 from support.stores.stores import sqlite_store_at
 
+MODEL = "scripted scripted-1"
 WRONG_KEY = "scripted answered with status 401 Unauthorized: is the key right?"
 FOUND = {"statements": [{"content": "Alice likes tea.", "messages": [1]}]}
 
@@ -225,6 +226,31 @@ def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> 
     assert outages.outages() == []
 
 
+def test_an_answer_while_a_breaker_opens_closes_it(
+    outages: Outages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt that was answered closes breakers that are open; this one is opened later."""
+    rt = outages.pipeline.rt
+    outages.say(sessions=2, messages=1)
+    first, second = (
+        model_breaker.attempt(rt, task) for task in outages.pipeline.tasks(kinds.REPRESENTATION)
+    )
+    assert first is not None
+    assert second is not None
+    failure = ModelFailure("status 500", retryable=True, status=500)
+    failure.model = MODEL
+    assert first.may_retry(MODEL)
+    open_ = model_breaker.open_
+
+    def open_after_an_answer(*args: Any, **options: Any) -> Outage | None:
+        first.answered(MODEL)
+        return open_(*args, **options)
+
+    monkeypatch.setattr(model_breaker, "open_", open_after_an_answer)
+    assert second.failed(failure) is not None, "the task begins again"
+    assert outages.outages() == []
+
+
 def rejects_poison(request: CompletionRequest) -> Any:
     """As a provider does that answers a certain text with 500."""
     if any("poison" in turn.content for turn in request.turns):
@@ -290,7 +316,7 @@ def test_other_tasks_do_not_wait_for_a_task_that_fails_alone(outages: Outages) -
     outages.pipeline.work()
     assert outages.states() == {"pending": 2}, "one probe at a time"
     failure = ModelFailure("status 500", retryable=True, status=500)
-    failure.model = "scripted scripted-1"
+    failure.model = MODEL
     assert probe.failed(failure) is not None
     outages.pipeline.work()
     assert outages.states() == {"pending": 1, "done": 1}
@@ -302,7 +328,7 @@ def test_a_new_outage_does_not_use_up_the_tries_of_a_task_that_failed_before(
     outages.failure = unreachable
     outages.say(sessions=1, messages=1)
     outages.pipeline.work()
-    model_breaker.close(outages.pipeline.rt, "scripted scripted-1")  # another process had an answer
+    model_breaker.close(outages.pipeline.rt, MODEL)  # another process had an answer
     outages.work_for(12 * 3600, step=900)
     (task,) = outages.pipeline.tasks(kinds.REPRESENTATION)
     assert (task.state, task.attempts) == ("pending", 1)
@@ -322,7 +348,7 @@ def test_a_recorded_failure_names_its_model(outages: Outages) -> None:
     error = model_breaker.ModelUnavailable(outage)
     with rt.storage.read() as tx:
         waiting = model_breaker.postponed(tx, task, error)
-    assert waiting.outcome[model_breaker.FAILED_BEFORE] == "scripted scripted-1"
+    assert waiting.outcome[model_breaker.FAILED_BEFORE] == MODEL
 
 
 def down(outages: Outages, *models: str) -> Task:
@@ -538,7 +564,7 @@ def test_other_models_and_local_work_go_on(open_pipeline: OpenPipeline) -> None:
     outages.pipeline.work()
     assert outages.states() == {"pending": 20}
     assert [task.state for task in outages.pipeline.tasks(kinds.SUMMARY)] == ["done"]
-    assert [outage.model for outage in outages.outages()] == ["scripted scripted-1"]
+    assert [outage.model for outage in outages.outages()] == [MODEL]
 
 
 def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
@@ -593,7 +619,7 @@ def test_endpoints_of_every_workspace_receive_an_outage_once(
     events = [event for event in receiver.events if event["type"].startswith("model.")]
     assert [event["type"] for event in events] == ["model.unavailable", "model.recovered"]
     assert events[0]["data"] == {
-        "model": "scripted scripted-1",
+        "model": MODEL,
         "since": "2024-03-01T12:00:00+00:00",
     }
     assert events[1]["data"]["since"] == events[0]["data"]["since"]
