@@ -54,7 +54,7 @@ MAX_COUNTED = 10_000
 
 _GROWING = tuple(BY_RECORD[record].name for record in (Conclusion, Card, Task))
 """Tables in which a row that was stored after the request can have something older."""
-TEXTS = ("premises", "sources", supersession.REASON)
+_TEXTS = ("premises", "sources", supersession.REASON)
 """Entries of a conclusion's `internal` that are texts."""
 
 
@@ -168,6 +168,18 @@ def are_in(row: Any, names: Mentions) -> bool:
     return any(map(names.are_in, _texts(row)))
 
 
+def replaced_in(internal: Mapping[str, Any], names: Mentions) -> dict[str, Any]:
+    """A conclusion's `internal` without mentions."""
+    without = dict(internal)
+    for entry in _TEXTS:
+        value = without.get(entry)
+        if isinstance(value, str):
+            without[entry] = names.replaced(value)
+        elif isinstance(value, list):
+            without[entry] = list(map(names.replaced, value))
+    return without
+
+
 def _texts(row: Any) -> Iterable[str]:
     if isinstance(row, Card):
         yield from row.lines
@@ -178,6 +190,6 @@ def _texts(row: Any) -> Iterable[str]:
         return
     yield row.content
     if isinstance(row, Conclusion):
-        for entry in TEXTS:
+        for entry in _TEXTS:
             value = row.internal.get(entry)
             yield from [value] if isinstance(value, str) else value or ()

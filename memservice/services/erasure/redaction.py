@@ -163,7 +163,7 @@ def _conclusions(
             row,
             content=content,
             fingerprint=fingerprint(content),
-            internal=_internal(row, names),
+            internal=mentions.replaced_in(row.internal, names),
         )
         values = {name: getattr(new, name) for name in ("content", "fingerprint", "internal")}
         tx.rows.change(Conclusion, equals(key=row.key), **values)
@@ -179,17 +179,6 @@ def _conclusions(
         complete = of_live if len(of_live) == len(live) else None
         tx.tasks.add(indexing.index_conclusions(rt, tx, workspace_key, live, complete))
     return Redacted({indexing.CONCLUSION: keys}, {}, len(changed))
-
-
-def _internal(row: Conclusion, names: Mentions) -> dict[str, Any]:
-    internal = dict(row.internal)
-    for entry in mentions.TEXTS:
-        value = internal.get(entry)
-        if isinstance(value, str):
-            internal[entry] = names.replaced(value)
-        elif isinstance(value, list):
-            internal[entry] = list(map(names.replaced, value))
-    return internal
 
 
 def embed_again(

@@ -2,26 +2,27 @@
 lines that stay, as an erasure adapts the rows that stay.
 
 One pass, in front of the storing of lines. What it remembers grows with the erased rows only: their
-uids, and the positions of erased messages. Lines that can be adapted only when later ones are known
-wait in temporary files: members for the messages, cards for the conclusions.
+uids, the positions of erased messages, and the rows that mention erased peers. Lines that can be
+adapted only when later ones are known wait in temporary files: members for the messages, cards for
+the conclusions.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO
+from typing import IO, Any
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
 from memservice.domain.filters import equals
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
-from memservice.services.erasure import cards, conclusions, notes
+from memservice.services.erasure import cards, conclusions, mentions, notes
 from memservice.services.private_files import temporary
 from memservice.services.transfer import after_erasures, erased_references, record_formats
 from memservice.services.transfer.after_erasures import Supersession
@@ -29,6 +30,7 @@ from memservice.services.transfer.erased_references import LeftOut
 from memservice.services.transfer.expired_lines import ExpiredLines
 from memservice.services.transfer.lines import Line, UnreadableExport, format_line, parse_line
 from memservice.services.transfer.record_formats import RecordFormat
+from memservice.services.transfer.redacted_lines import RedactedLines
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
 
@@ -46,12 +48,22 @@ _WAITS_FOR: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class _Gaps:
-    """The messages of a session that are left out."""
+class _Changes:
+    """How the messages of a session differ from those in the file."""
 
-    positions: list[int] = field(default_factory=list)
-    """In rising order."""
+    gaps: list[int] = field(default_factory=list)
+    """Positions of the messages that are left out, in rising order."""
+    redacted: int | None = None
+    """Position of the first message in which names are replaced."""
     tokens: int = 0
+    """Fewer in the messages so far. Negative if there are more."""
+
+    @property
+    def first(self) -> int | None:
+        """The first position with another text, or none."""
+        return min(
+            (*self.gaps[:1], *(() if self.redacted is None else [self.redacted])), default=None
+        )
 
 
 class ErasedRows:
@@ -63,6 +75,7 @@ class ErasedRows:
         self._uid_here = uid_here
         self._left_out = LeftOut()
         self._expired = ExpiredLines()
+        self._redacted = RedactedLines(uid_here)
         self.counts: Counter[str] = Counter()
         """Number of lines that were left out, by kind."""
         self._adapted_uids: set[str] = set()
@@ -70,7 +83,7 @@ class ErasedRows:
         self._successors: dict[str, Supersession] = {}
         """By uid here of a conclusion that was left out."""
         self._workspace_uids: tuple[str, ...] = ()
-        self._gaps: dict[str, _Gaps] = {}
+        self._changes: dict[str, _Changes] = {}
         """By uid of the session in the file."""
         self._summaries: dict[str, set[str]] = {}
         """Kinds of summary that were left out, by uid here of the session."""
@@ -122,16 +135,20 @@ class ErasedRows:
                         yield kind, remaining
 
     def _late(self, kind: str, line: Line) -> Line | None:
-        return self._member(line) if kind == BY_RECORD[r.Member].name else self._card(line)
+        if kind == BY_RECORD[r.Member].name:
+            return self._member(line)
+        card = self._card(line)
+        return None if card is None else self._redacted.replaced(record_formats.FORMATS[kind], card)
 
     def _filtered(self, kind: str, lines: Sequence[Line]) -> list[Line]:
         record_format = record_formats.FORMATS.get(kind)
         erased = self._erased(record_format, lines)
+        self._read_names(record_format, lines, erased)
         covered = self._covered(record_format, lines)
         remaining = []
         for line in lines:
             if record_format is None:
-                is_remaining = not self._left_out.vector(line)
+                is_remaining = not (self._left_out.vector(line) or self._is_of_old_text(line))
             else:
                 is_remaining = (
                     line.get("uid") not in erased
@@ -159,15 +176,48 @@ class ErasedRows:
             erased = tx.erasures.erased_uids(sorted({*here, *here.values()}))
         return expired | {uid for uid, local in here.items() if uid in erased or local in erased}
 
+    def _read_names(
+        self, record_format: RecordFormat | None, lines: Sequence[Line], erased: Collection[str]
+    ) -> None:
+        """Read what tells where names of erased peers are to be replaced."""
+        if record_format is None:
+            return
+        if record_format.record is r.Member:
+            for line in lines:
+                self._redacted.add_member(line)
+        if record_format.record is r.Peer and erased:
+            here = {uid: {uid, self._uid_here(uid)} for uid in erased}
+            with self._rt.storage.read() as tx:
+                redacted = {
+                    erasure.target_uid
+                    for erasure in tx.erasures.of_targets(sorted(set().union(*here.values())))
+                    if erasure.options.get("mentions") == mentions.REDACT
+                }
+            for line in lines:
+                if not redacted.isdisjoint(here.get(line["uid"], ())):
+                    self._redacted.add_peer(line)
+
+    def _is_of_old_text(self, line: Line) -> bool:
+        """Whether this is the vector of a text in which names are replaced."""
+        record = record_formats.SPACED.get(line["space"]["kind"])
+        return record in (r.Message, r.Conclusion) and line["uid"] in self._redacted.uids(record)
+
+    def without_vectors(
+        self, record: type[r.Message | r.Conclusion], rows: Sequence[Any]
+    ) -> list[Any]:
+        """New rows whose vectors in the file are of another text."""
+        uids = self._redacted.uids(record)
+        return [row for row in rows if row.uid in uids]
+
     def _covered(self, record_format: RecordFormat | None, lines: Sequence[Line]) -> dict[str, int]:
-        """Positions here of the messages up to which summaries of sessions with gaps go, by uid in
-        the file."""
+        """Positions here of the messages up to which summaries of sessions with changes go, by uid
+        in the file."""
         if record_format is None or record_format.record not in (r.Summary, r.Metamessage):
             return {}
         here = {
             self._uid_here(line["message_uid"]): line["message_uid"]
             for line in lines
-            if line["session_uid"] in self._gaps and line["message_uid"]
+            if line["session_uid"] in self._changes and line["message_uid"]
         }
         if not here:
             return {}
@@ -176,16 +226,17 @@ class ErasedRows:
         return {here[message.uid]: message.seq for message in messages}
 
     def _quotes(self, record_format: RecordFormat, line: Line, covered: Mapping[str, int]) -> bool:
-        """Whether a line can contain words of what is left out."""
+        """Whether a line can contain words of what is left out, or a name that is replaced."""
         is_note = record_format.record is r.Metamessage
         if is_note and notes.is_representation(line["label"]):
             # A representation does not name its conclusions.
             return line["owner_uid"] in self._left_out.of_conclusions
         if record_format.record is r.Summary or (is_note and notes.is_summary(line["label"])):
-            gaps = self._gaps.get(line["session_uid"])
-            first = None if gaps is None else gaps.positions[0]
-            return first is not None and covered.get(line["message_uid"], first) >= first
-        return False
+            changes = self._changes.get(line["session_uid"])
+            first = None if changes is None else changes.first
+            is_later = first is not None and covered.get(line["message_uid"], first) >= first
+            return is_later or self._redacted.are_in_content(line)
+        return record_format.record is r.Task and self._redacted.is_based_on_mentions(line)
 
     def _leave_out(self, kind: str, record_format: RecordFormat | None, line: Line) -> None:
         self.counts[kind] += 1
@@ -193,16 +244,18 @@ class ErasedRows:
             return
         self._left_out.add(record_format, line)
         if record_format.record is r.Message:
-            gaps = self._gaps.setdefault(line["session_uid"], _Gaps())
-            insort(gaps.positions, line["seq"])
-            gaps.tokens += line["tokens"]
+            changes = self._changes.setdefault(line["session_uid"], _Changes())
+            insort(changes.gaps, line["seq"])
+            changes.tokens += line["tokens"]
         elif record_format.record is r.Conclusion:
             successor = line["superseded_by"]
             self._successors[self._uid_here(line["uid"])] = (
                 None if successor is None else self._uid_here(successor),
                 line["superseded_at"],
             )
-        elif record_format.record is r.Summary and line["session_uid"] in self._gaps:
+        elif record_format.record is r.Summary and line["session_uid"] not in self._left_out.uids(
+            r.Session
+        ):
             session = self._uid_here(line["session_uid"])
             self._summaries.setdefault(session, set()).add(line["kind"])
 
@@ -213,24 +266,32 @@ class ErasedRows:
         adapted = self._left_out.without(record_format, line)
         if record_format.record is r.Conclusion and adapted != line:
             self._adapted_uids.add(self._uid_here(line["uid"]))
-        return adapted
+        # Cards come later, when the lines that quote what is left out are known.
+        is_card = record_format.record is r.Card
+        return adapted if is_card else self._redacted.replaced(record_format, adapted)
 
     def _message(self, line: Line) -> Line:
-        gaps = self._gaps.get(line["session_uid"])
-        if gaps is None:
+        redacted = self._redacted.replaced(record_formats.FORMATS[line["type"]], line)
+        if redacted is not line:
+            changes = self._changes.setdefault(line["session_uid"], _Changes())
+            changes.redacted = min(line["seq"], changes.redacted or line["seq"])
+            changes.tokens += line["tokens"] - redacted["tokens"]
+        elif line["session_uid"] in self._changes:
+            changes = self._changes[line["session_uid"]]
+        else:
             return line
-        tokens = line["tokens_through"] - gaps.tokens
-        if tokens < line["tokens"]:
+        tokens = line["tokens_through"] - changes.tokens
+        if tokens < redacted["tokens"]:
             raise UnreadableExport("a message has fewer `tokens_through` than those before it")
-        seq = line["seq"] - bisect_left(gaps.positions, line["seq"])
-        return {**line, "seq": seq, "tokens_through": tokens}
+        seq = line["seq"] - bisect_left(changes.gaps, line["seq"])
+        return {**redacted, "seq": seq, "tokens_through": tokens}
 
     def _member(self, line: Line) -> Line:
-        gaps = self._gaps.get(line["session_uid"])
-        if gaps is None:
+        changes = self._changes.get(line["session_uid"])
+        if changes is None:
             return line
         marks = {
-            name: line[name] - bisect_right(gaps.positions, line[name])
+            name: line[name] - bisect_right(changes.gaps, line[name])
             for name in ("joined_seq", "left_seq")
             if line[name] is not None
         }

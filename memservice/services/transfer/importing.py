@@ -453,9 +453,10 @@ class _Loader:
                 [terms[message.uid] for message in new_rows],
                 authors,
             )
-            self._embed(
-                tx, indexing.message_vectors_later(self._rt, tx, self._workspace_key, new_rows)
-            )
+            if rows := self._without_vectors(r.Message, new_rows):
+                tx.tasks.add(
+                    indexing.message_vectors_later(self._rt, tx, self._workspace_key, rows)
+                )
             if self._derive:
                 derive_later(self._rt, tx, self._workspace_key, new_rows)
         elif record_format.record is r.Conclusion:
@@ -465,19 +466,19 @@ class _Loader:
             ).items():
                 tx.conclusions.count_explicit(collection, number)
             indexing.add_conclusion_texts(self._rt, tx, self._workspace_key, live)
-            self._embed(
-                tx,
-                indexing.embed_later(
-                    self._rt, indexing.CONCLUSION, self._workspace_key, [row.key for row in live]
+            if rows := self._without_vectors(r.Conclusion, live):
+                keys = [row.key for row in rows]
+                tx.tasks.add(
+                    indexing.embed_later(self._rt, indexing.CONCLUSION, self._workspace_key, keys)
                 )
-                if live
-                else [],
-            )
 
-    def _embed(self, tx: Transaction, jobs: Sequence[r.Task]) -> None:
-        """For a file without vectors: add tasks that embed the rows."""
+    def _without_vectors(
+        self, record: type[r.Message | r.Conclusion], rows: Sequence[Any]
+    ) -> Sequence[Any]:
+        """The new rows that tasks must embed: all of a file without vectors."""
         if not self._header["vectors"]:
-            tx.tasks.add(jobs)
+            return rows
+        return () if self._erased is None else self._erased.without_vectors(record, rows)
 
     def _set_successors(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
         uids = tuple({uid for pair in pairs for uid in pair})

@@ -45,11 +45,13 @@ class Erasures(Repository):
     def erased_uids(self, uids: Sequence[str]) -> set[str]:
         """Those of these uids (of messages, peers, sessions or workspaces) whose erasure was
         requested."""
-        erased: set[str] = set()
+        return {row.target_uid for row in self.of_targets(uids) if row.target_uid}
+
+    def of_targets(self, uids: Sequence[str]) -> Iterator[Erasure]:
+        """The receipts of the erasure of these rows, batch by batch."""
         for start in range(0, len(uids), BATCH_SIZE):
             part = equals(target_uid=tuple(uids[start : start + BATCH_SIZE]))
-            erased |= {row.target_uid for row in self.rows.page(Erasure, part) if row.target_uid}
-        return erased
+            yield from self.rows.page(Erasure, part)
 
     def of_target(self, uids: Sequence[str]) -> Erasure | None:
         """A receipt of the erasure of one of these rows."""

@@ -5,68 +5,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memservice.compose import open_runtime
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
-from memservice.plugins import load_plugins
-from memservice.runtime import Runtime
 from memservice.services import cards, deletion, dream_changes, sessions, workspaces
 from memservice.services.erasure import messages, peers, retention
 from memservice.services.tasks import outbox
-from memservice.services.transfer import export, importing
+from memservice.services.transfer import importing
 from memservice.services.transfer.copying import CopyMismatch, copy
 from memservice.services.transfer.erased import ErasedRows
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.histories import importing as histories
-from memservice.services.transfer.importing import Report
 from memservice.services.v1 import metamessages
-from memservice.settings import load_settings
-from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
-from support.pipeline.fakes import ScriptedReasoner
-from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Clock, Pipeline
-from support.stores.stores import store_of
+from support.erasure.imports import Open, comparable, everything, exported, load
+from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 pytestmark = pytest.mark.every_storage
 MARKER = "quokka"
 DEFAULT = ExportOptions()
-PLAIN = ExportOptions(vectors=False)
-Open = Callable[[], Pipeline]
-
-
-@pytest.fixture
-def open_pipeline(storage_name: str, tmp_path: Path) -> Iterator[Open]:
-    stores: list[AbstractContextManager[str]] = []
-    opened: list[Runtime] = []
-
-    def open_store() -> Pipeline:
-        folder = tmp_path / str(len(stores))
-        folder.mkdir()
-        stores.append(store := store_of(storage_name, folder))
-        settings = load_settings(
-            environ={"DB_CONNECTION_URI": store.__enter__(), "REASONER": "scripted"}, cwd=folder
-        )
-        reasoner, clock = ScriptedReasoner(), Clock()
-        plugins = load_plugins(settings, extra=[reasoner])
-        rt = open_runtime(settings, "command", plugins=plugins, clock=clock)
-        rt.storage.migrate()
-        opened.append(rt)
-        return Pipeline(rt, clock, reasoner)
-
-    yield open_store
-    for rt in opened:
-        rt.close()
-    for store in stores:
-        store.__exit__(None, None, None)
 
 
 @pytest.fixture
@@ -170,37 +135,6 @@ def add_lines(pipeline: Pipeline, lines: list[str]) -> None:
         tx.rows.change(r.Card, equals(key=card.key), lines=[*card.lines, *lines])
 
     pipeline.rt.storage.write(change)
-
-
-def exported(
-    pipeline: Pipeline, workspace: str = WORKSPACE, options: ExportOptions = DEFAULT
-) -> list[bytes]:
-    return list(export.lines(pipeline.rt, workspace, options))
-
-
-def load(
-    pipeline: Pipeline, lines: list[bytes], as_slug: str | None = None, *, respect: bool = True
-) -> Report:
-    return importing.load(pipeline.rt, iter(lines), as_slug, respect_erasures=respect)
-
-
-def comparable(pipeline: Pipeline, workspace: str = WORKSPACE) -> list[Any]:
-    """All rows but tasks and summaries, with numbers in place of uids. Without what says when it
-    was stored."""
-    rows = [json.loads(line) for line in exported(pipeline, workspace, PLAIN)[1:-1]]
-    rows = [row for row in rows if row["type"] not in ("tasks", "summaries", "workspaces")]
-    for row in rows:
-        if row["type"] == "cards":
-            row.pop("updated_at")
-    text = json.dumps(rows)
-    for n, uid in enumerate(row["uid"] for row in rows if "uid" in row):
-        text = text.replace(uid, f"#{n}")
-    return list(json.loads(text))
-
-
-def everything(pipeline: Pipeline) -> str:
-    with pipeline.rt.storage.read() as tx:
-        return "\n".join(repr(row) for spec in TABLES for row in tx.rows.page(spec.record, TRUE))
 
 
 def the_marked(pipeline: Pipeline) -> r.Message:
