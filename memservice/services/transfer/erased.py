@@ -60,10 +60,9 @@ class _Changes:
 
     @property
     def first(self) -> int | None:
-        """The first position with another text, or none."""
-        return min(
-            (*self.gaps[:1], *(() if self.redacted is None else [self.redacted])), default=None
-        )
+        """The first position where a message is left out or redacted; None: there is none."""
+        positions = (*self.gaps[:1], self.redacted)
+        return min((position for position in positions if position is not None), default=None)
 
 
 class ErasedRows:

@@ -475,7 +475,8 @@ class _Loader:
     def _without_vectors(
         self, record: type[r.Message | r.Conclusion], rows: Sequence[Any]
     ) -> Sequence[Any]:
-        """The new rows that tasks must embed: all of a file without vectors."""
+        """The new rows that tasks must embed: all of a file without vectors, otherwise those in
+        which names of erased peers were replaced."""
         if not self._header["vectors"]:
             return rows
         return () if self._erased is None else self._erased.without_vectors(record, rows)

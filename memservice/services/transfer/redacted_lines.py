@@ -4,7 +4,6 @@ the erasure replaced them in the rows (`erasure.mentions` says where)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from memservice.domain import records as r
 from memservice.domain import tokens
@@ -30,11 +29,13 @@ class RedactedLines:
         """By uid of the peer."""
         self._peers_of_sessions: dict[str, set[str]] = {}
         """Uids of these peers by uid of a session where they are or were members."""
+        self._mentions_of: dict[tuple[str, ...], Mentions] = {}
+        """By names, sorted."""
         self._changed: dict[type[r.Message | r.Conclusion], set[str]] = {
             r.Message: set(),
             r.Conclusion: set(),
         }
-        """Uids in the file and here, of rows whose contents were replaced."""
+        """Uids, in the file and here, of rows in which names were replaced."""
 
     def add_peer(self, line: Line) -> None:
         """Replace the names of this peer in the lines that follow."""
@@ -48,8 +49,8 @@ class RedactedLines:
             self._peers_of_sessions.setdefault(line["session_uid"], set()).add(line["peer_uid"])
 
     def uids(self, record: type[r.Message | r.Conclusion]) -> set[str]:
-        """Uids, in the file and here, of the rows whose contents were replaced: vectors of the file
-        are not theirs."""
+        """Uids, in the file and here, of the rows in which names were replaced: the vectors in the
+        file are of their old texts."""
         return self._changed[record]
 
     def are_in_content(self, line: Line) -> bool:
@@ -57,7 +58,8 @@ class RedactedLines:
         return self._mentions(line["session_uid"]).are_in(line["content"])
 
     def is_based_on_mentions(self, line: Line) -> bool:
-        """Whether a task has a proposal of a dream that read a conclusion that was replaced."""
+        """Whether a task has a proposal of a dream that read a conclusion in which names were
+        replaced."""
         proposal = line["payload"].get(dream_changes.PROPOSAL) or {}
         return not self._changed[r.Conclusion].isdisjoint(proposal.get("reads", ()))
 
@@ -102,7 +104,7 @@ class RedactedLines:
         peers = set(self._names)
         if session_uid is not None:
             peers = self._peers_of_sessions.get(session_uid, set())
-        return _mentions(tuple(sorted({name for peer in peers for name in self._names[peer]})))
-
-
-_mentions = cache(Mentions)
+        names = tuple(sorted({name for peer in peers for name in self._names[peer]}))
+        if names not in self._mentions_of:
+            self._mentions_of[names] = Mentions(names)
+        return self._mentions_of[names]
