@@ -14,6 +14,7 @@ import argparse
 import multiprocessing
 import resource
 import tempfile
+import threading
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -179,7 +180,9 @@ def main() -> None:
         uri = options.uri or f"sqlite:///{Path(folder) / 'erasure.db'}"
         settings = {"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false"}
         loaded = load_settings(environ=settings, cwd=Path(folder))
-        rt = open_runtime(loaded, "command", plugins=load_plugins(loaded))
+        plugins, stop = load_plugins(loaded), threading.Event()
+        # With `stop`, reasoners that compute run in processes of their own, as those of a worker.
+        rt = open_runtime(loaded, "worker", plugins=plugins, stop=stop)
         rt.storage.migrate()
         # Before the store has texts: a server that finds unknown ones has them indexed again.
         with service(uri, {"DERIVER_ENABLED": "false"}, workers=2) as server:

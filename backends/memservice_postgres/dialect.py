@@ -272,6 +272,9 @@ class PostgresDialect(SqlDialect):
 
         connection.exec_driver_sql(search_schema.METADATA_COPY)
 
+    def spread_merges(self, connection: sa.Connection) -> None:
+        """The index bounds it itself (`gin_pending_list_limit`)."""
+
     def close(self) -> None:
         """There is nothing to release."""
 

@@ -158,5 +158,10 @@ class SqlDialect(ABC):
         conditions are fast to test, if the database has one."""
 
     @abstractmethod
+    def spread_merges(self, connection: sa.Connection) -> None:
+        """In migration 0010: let every change of the text index merge a little of it, if the
+        database would merge much of it at once."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release the dialect's resources in this process."""

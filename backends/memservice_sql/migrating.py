@@ -25,6 +25,7 @@ def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") ->
     # Creates the objects that only one database has: the migrations themselves name no database.
     config.attributes["create_indexes"] = dialect.create_indexes
     config.attributes["copy_metadata"] = dialect.copy_metadata
+    config.attributes["spread_merges"] = dialect.spread_merges
     with EnvironmentContext(
         config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)
     ) as environment:

@@ -303,6 +303,11 @@ class SqliteDialect(SqlDialect):
     def copy_metadata(self, connection: sa.Connection) -> None:
         """There is no faster form: the column itself is tested."""
 
+    def spread_merges(self, connection: sa.Connection) -> None:
+        from memservice_sqlite import text_merges
+
+        text_merges.configure(connection)
+
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()

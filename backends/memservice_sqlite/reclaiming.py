@@ -14,14 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memservice_sqlite import text_levels
+from memservice_sqlite import text_levels, text_merges
 from memservice_sqlite.page_remains import Cleaning
 from memservice_sqlite.text import REMOVED
 
 MERGED_PAGES = 60
 """Maximum pages (240 kB) of the text index that one step writes, while other writers wait."""
-MIN_BLOCKS = 2
-"""Blocks of one level that a step merges."""
 FREED_PAGES = 500
 """Maximum pages (2 MB) that one step removes from the file."""
 MIN_FREE_PAGES = 1_000
@@ -32,7 +30,6 @@ truncated. If a slow reader prevents it, the next step tries again."""
 
 _MARK = "SELECT documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?"
 _BEGIN = "UPDATE text_statistics SET documents = 0, length = ? WHERE workspace_key = ? AND kind = ?"
-_COMMAND = "INSERT INTO text_index (text_index, rank) VALUES (?, ?)"
 _END = "UPDATE text_statistics SET length = 0 WHERE workspace_key = ? AND kind = ?"
 
 
@@ -99,16 +96,10 @@ def _merge(driver: sqlite3.Connection, removed: int, current_round: int, thoroug
             driver.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
             more = False
         else:
-            # A negative number begins a merge of all blocks, a positive one continues it: to begin
-            # again after each write of others would never end. By default, FTS5 does not continue
-            # it while a level of newer blocks has as many as it merges, but fewer than four.
-            pages = MERGED_PAGES if current_round else -MERGED_PAGES
-            if not current_round:
-                driver.execute(_COMMAND, ("usermerge", MIN_BLOCKS))
-            before = driver.total_changes
-            driver.execute(_COMMAND, ("merge", pages))
-            more = driver.total_changes - before >= 2  # FTS5 reports so that it merged something
+            more = text_merges.merge_all(driver, MERGED_PAGES, begins=not current_round)
         text_levels.shorten(driver)
+        if not more:
+            text_merges.end(driver)
         driver.execute("COMMIT")
     finally:
         if driver.in_transaction:

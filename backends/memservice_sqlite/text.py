@@ -20,6 +20,7 @@ from sqlalchemy import Connection
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
+from memservice_sqlite import text_merges
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ class SqliteTextIndex:
             ],
         )
         prefix = _prefix(code, workspace_key)
-        connection.exec_driver_sql(
+        _write_postings(
+            connection,
             _ADD_POSTINGS,
             [(id, _tokens(prefix, term_counts)) for id, term_counts in counts.items()],
         )
@@ -400,12 +402,18 @@ def _remove_rows(connection: Connection, rows: Iterable[tuple[int, int, int, int
         statistics[workspace_key, code] = documents - 1, total - length
     if removed:
         ids = array(id for id, _ in removed)
-        connection.exec_driver_sql(_REMOVE_POSTINGS, removed)
+        _write_postings(connection, _REMOVE_POSTINGS, removed)
         connection.exec_driver_sql(_REMOVE_TERMS, (ids,))
         connection.exec_driver_sql(_REMOVE_ROWS, (ids,))
         changes = [(*position, *change) for position, change in statistics.items()]
         connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(removed), 0)])
     return len(removed)
+
+
+def _write_postings(connection: Connection, sql: str, postings: list[tuple[int, str]]) -> None:
+    # In the order of ids: FTS5 begins a new block whenever an id is less than the one before.
+    connection.exec_driver_sql(sql, sorted(postings))
+    text_merges.merge(connection, sum(len(tokens) for _, tokens in postings))
 
 
 def _prefix(code: int, workspace_key: int) -> str:
