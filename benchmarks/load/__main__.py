@@ -1,4 +1,5 @@
-"""Load over HTTP: `python -m benchmarks.load run --db URI` or `--url URL`, and `compare A B`.
+"""Load over HTTP: `python -m benchmarks.load run --db URI` or `--url URL`, `compare A B`, and
+`growth --db URI`: how costs grow with the store.
 
 With `--db`, a server is started on that store, which is empty or was seeded by an earlier run. With
 `--url`, a running server of this API is used, whatever its implementation; `--server` and
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.load import in_process, report, servers, summary
+from benchmarks.load import growth, in_process, report, servers, summary
 from benchmarks.load.data import Size, Stored, seed
 from benchmarks.load.measuring import Plan, Run, Target, machine, measure, memory
 from benchmarks.load.scenarios import Scenario, scenarios
@@ -65,6 +66,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--scenarios", help="comma-separated names; all by default")
     run.add_argument("--save", type=Path, help="write the figures as JSON")
     run.add_argument("--chart", type=Path, help="write a chart as SVG")
+    grown = commands.add_parser("growth", help="measure an empty store while it grows")
+    grown.add_argument("--db", required=True, help="URI of an empty store")
+    grown.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
+    grown.add_argument("--sizes", default=",".join(map(str, growth.SIZES)), help="of the workspace")
+    grown.add_argument("--requests", type=int, default=20, help="of each request and round")
+    grown.add_argument("--rounds", type=int, default=in_process.Plan().rounds)
+    grown.add_argument("--save", type=Path, help="write the figures as JSON")
+    grown.add_argument("--chart", type=Path, help="write a chart as SVG")
     compare = commands.add_parser("compare", help="compare two saved runs")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
@@ -137,6 +146,19 @@ def run_in_process(parsed: argparse.Namespace, size: Size, options: Mapping[str,
     return Run({**about, "size": [size.medium, size.large, size.conclusions]}, cells)
 
 
+def run_growth(parsed: argparse.Namespace) -> list[growth.Point]:
+    options = growth.OPTIONS | dict(option.split("=", 1) for option in parsed.option)
+    with servers.opened(parsed.db, options, migrate=True) as runtime:
+        return growth.measure(
+            create_app(runtime.settings, runtime),
+            servers.hello(),
+            servers.postmaster(parsed.db),
+            [int(size) for size in parsed.sizes.split(",")],
+            in_process.Plan(parsed.requests, parsed.rounds),
+            lambda line: print(line, file=sys.stderr),
+        )
+
+
 def seeded(parsed: argparse.Namespace, url: str, size: Size, options: Mapping[str, str]) -> Stored:
     """Store what is missing through the server at `url`."""
     stored = seed(url, size, token=parsed.token)
@@ -154,6 +176,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             Run.load(json.loads(path.read_text())) for path in (parsed.before, parsed.after)
         )
         print(report.comparison(before, after))
+        return
+    if parsed.command == "growth":
+        points = run_growth(parsed)
+        if parsed.save:
+            parsed.save.write_text(json.dumps([machine(), growth.dump(points)], indent=1) + "\n")
+        if parsed.chart:
+            parsed.chart.write_text(growth.chart(points, parsed.db.partition(":")[0]))
+        print(json.dumps(machine()))
+        print(growth.table(points))
         return
     measured = run(parsed)
     if parsed.save:

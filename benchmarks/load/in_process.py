@@ -69,22 +69,21 @@ def environ(request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def status_of(application: Application, environment: dict[str, Any]) -> int:
-    """Answer a request completely, and return the status."""
+def answer(application: Application, environment: dict[str, Any]) -> tuple[int, bytes]:
+    """Answer a request completely, and return the status and the body."""
     statuses: list[int] = []
 
     def start(status: str, headers: Sequence[tuple[str, str]], failed: Any = None) -> None:
         statuses.append(int(status[:3]))
 
-    body = application(environment, start)
+    parts = application(environment, start)
     try:
-        for _ in body:
-            pass
+        body = b"".join(parts)
     finally:
-        close = getattr(body, "close", None)
+        close = getattr(parts, "close", None)
         if close is not None:
             close()
-    return statuses[-1]
+    return statuses[-1], body
 
 
 def measure(
@@ -110,7 +109,7 @@ def measure(
                 warming = random.Random(f"{scenario.name} at first")
                 for _ in range(min(10, plan.requests)):
                     request = scenario.request(warming)
-                    status_of(floor if scenario is bare else application, environ(request, headers))
+                    answer(floor if scenario is bare else application, environ(request, headers))
             of_scenario.append(
                 _round(floor, None, environments)
                 if scenario is bare
@@ -129,7 +128,7 @@ def _round(
     before = time.process_time()
     for each in environments:
         began = time.perf_counter()
-        status = status_of(application, each)
+        status, _ = answer(application, each)
         if 200 <= status < 300:
             seconds.append(time.perf_counter() - began)
         else:

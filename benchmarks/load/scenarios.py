@@ -12,7 +12,7 @@ from benchmarks.load.data import LARGE, MEDIUM, PEERS, SESSION, SHORT, WORDS, St
 
 _M, _L = f"/v3/workspaces/{MEDIUM}", f"/v3/workspaces/{LARGE}"
 _PAIR = {"observer_id": "ann", "observed_id": "ann"}
-_FILTER = {
+FILTER = {
     "AND": [
         {"OR": [{"metadata": {"lang": "en"}}, {"metadata": {"lang": "de"}}]},
         {"metadata": {"score": {"gte": 20}}},
@@ -90,7 +90,7 @@ def reads(stored: Stored) -> list[Named]:
         ),
         (
             "filter_list",
-            lambda dice: post(f"{large}/messages/list?page=1", {"filters": _FILTER}),
+            lambda dice: post(f"{large}/messages/list?page=1", {"filters": FILTER}),
         ),
         (
             "filter_list_2",

@@ -101,13 +101,16 @@ def service(db: str, options: Mapping[str, str], workers: int) -> Iterator[Serve
 
 
 @contextmanager
-def opened(db: str, options: Mapping[str, str]) -> Iterator[Runtime]:
-    """A store opened in this process, with these settings and no file of settings."""
+def opened(db: str, options: Mapping[str, str], *, migrate: bool = False) -> Iterator[Runtime]:
+    """A store opened in this process, with these settings and no file of settings. `migrate`
+    prepares an empty one."""
     settings = load_settings(environ={"DB_CONNECTION_URI": db, **options}, cwd=Path("/"))
     # The line of each request is written, as by a server, but nobody reads it.
     with open(os.devnull, "w") as nowhere, closing(open_runtime(settings, "api")) as runtime:
         with redirect_stderr(nowhere):
             set_up_logging(settings)
+        if migrate:
+            runtime.storage.migrate()
         try:
             yield runtime
         finally:
