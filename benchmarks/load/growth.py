@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from math import log10
+from math import ceil, floor, log10
 from typing import Any
 
 from benchmarks.load import in_process
@@ -95,7 +95,7 @@ def _creation(path: str, number: int) -> Callable[[random.Random], Request]:
 
 def measure(
     application: in_process.Application,
-    floor: in_process.Application,
+    bare: in_process.Application,
     database: int | None,
     sizes: Sequence[int],
     plan: in_process.Plan,
@@ -119,7 +119,7 @@ def measure(
         stored = size
         uid = _json(application, listed)["items"][0]["id"]
         cells = in_process.measure(
-            application, floor, database, scenarios(uid), plan, progress=progress
+            application, bare, database, scenarios(uid), plan, progress=progress
         )
         points.append(Point(size, cells))
     return points
@@ -156,7 +156,7 @@ def table(points: Sequence[Point]) -> str:
 
 def chart(points: Sequence[Point], title: str) -> str:
     """A line for each request over the number of messages, both on logarithmic scales, as SVG."""
-    left, top, width, height, labels = 60, 30, 520, 340, 230
+    left, top, width, height, labels = 60, 30, 520, 340, 270
     costs = [cost for point in points for name in names(points) if (cost := point.cpu(name))]
     first, last = (log10(points[n].messages) for n in (0, -1))
     low, high = log10(min(costs)), log10(max(costs))
@@ -170,6 +170,7 @@ def chart(points: Sequence[Point], title: str) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + labels} '
         f'{top + height + 40}" font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="{left}" y="16">{title}: CPU ms of a request by the number of messages</text>',
     ]
     for point in points:
@@ -178,6 +179,12 @@ def chart(points: Sequence[Point], title: str) -> str:
             f'<line x1="{at:.1f}" y1="{top}" x2="{at:.1f}" y2="{top + height}" stroke="#dddddd"/>'
             f'<text x="{at:.1f}" y="{top + height + 18}" text-anchor="middle">'
             f"{point.messages:,}</text>"
+        )
+    for exponent in range(ceil(low), floor(high) + 1):
+        at = y(10.0**exponent)
+        parts.append(
+            f'<line x1="{left}" y1="{at:.1f}" x2="{left + width}" y2="{at:.1f}" stroke="#dddddd"/>'
+            f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{10.0**exponent:g}</text>'
         )
     ends: list[float] = []
     by_last_cost = sorted(names(points), key=lambda name: -(points[-1].cpu(name) or 0.0))
