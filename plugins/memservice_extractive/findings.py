@@ -74,10 +74,11 @@ def find(request: AnswerRequest) -> Findings:
     about the subject. For a question that is not about a person, the closest of the evidence only.
     """
     names = [request.subject or "", request.names.get(request.subject or "", "")]
-    question = Question(request.question, names, _usual_language(request))
     query_terms = terms(request.question)
     limit = PIECES.get(request.level, PIECES["low"])
     evidence_texts = [_of_evidence(item, request.subject) for item in request.evidence]
+    nearest = [] if evidence_texts else _looked_up(request, request.question)
+    question = Question(request.question, names, _usual_language(request, nearest))
     extra = [*_card_lines(request, query_terms), *_recent(request, query_terms)]
     if question.is_about_nothing:
         all_texts = [_Scored(text, text.content, 0) for text in (*evidence_texts, *extra)]
@@ -85,12 +86,18 @@ def find(request: AnswerRequest) -> Findings:
             _pieces(_first_of_each(all_texts)[:limit], query_terms), True, question.language
         )
     texts = [*evidence_texts, *extra, *_looked_up(request, question.search_words())]
-    question = question.without_names(text.content for text in texts if text.is_own)
+    question = question.with_names_of([text.content for text in texts if text.is_own])
     candidates = _with_replaced([_with_score(text, question) for text in texts])
     answers = _answers(candidates)
     is_about_subject = request.subject is not None and question.is_personal
-    if not answers and not evidence_texts and is_about_subject:
-        candidates = [_with_score(text, question) for text in _looked_up(request, request.question)]
+    if not answers and request.subject is not None:
+        nearest = nearest or _looked_up(request, request.question)
+        near = [_with_score(text, question) for text in nearest]
+        candidates = [
+            *candidates[: len(evidence_texts)],
+            *(item for item in near if item.score or is_about_subject),
+            *candidates[len(evidence_texts) :],
+        ]
         answers = _answers(candidates)
     if not answers:
         closest = _first_of_each(
@@ -108,9 +115,10 @@ def find(request: AnswerRequest) -> Findings:
     return Findings(pieces, True, question.language)
 
 
-def _usual_language(request: AnswerRequest) -> str:
+def _usual_language(request: AnswerRequest, nearest: Sequence[_Text]) -> str:
     texts = [item.content for item in request.evidence]
     texts += [message.content for message in request.recent]
+    texts += [text.content for text in nearest]
     return detect("\n".join(texts)[:MAX_SCORED])
 
 

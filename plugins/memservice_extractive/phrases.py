@@ -226,7 +226,8 @@ COMMAND: dict[str, re.Pattern[str]] = {
         ),
         (
             r"^(?:now |then |also |and |next "
-            r")?(?:add|buy|book|call|change|check|convert|create|delete|do|draw|edit|find|fix|format"
+            r")?(?:add|buy|book|call|change|check|convert|create|delete|do|draw|edit|find"
+            r"|fix|format"
             r"|get"
             r"|give|help|keep|look|make|open"
             r"|order|pick|plan|play|put|read|recommend|remove|repeat|replace|return|review|run"
@@ -278,7 +279,8 @@ COMMAND: dict[str, re.Pattern[str]] = {
             r"|d[ií]me|dame"
             r"|mu[eé]stra(?:me)?|busca|calcula|haz(?:me)?|crea|genera|responde|resp[oó]ndeme"
             r"|contesta|cont[eé]stame"
-            r"|usa|utiliza|recuerda|recu[eé]rdame|no olvides|ll[aá]mame|env[ií]a(?:me|lo)?"
+            r"|usa|utiliza|tr[aá]tame|tut[eé]ame|evita|h[aá]blame|recuerda|recu[eé]rdame"
+            r"|no olvides|ll[aá]mame|env[ií]a(?:me|lo)?"
             r"|m[aá]nda(?:me|lo)?|an[oó]ta)\b"
         ),
         r"^(?:siempre|nunca|a partir de ahora|de ahora en adelante|quiero que|no me)\b",
@@ -291,7 +293,8 @@ COMMAND: dict[str, re.Pattern[str]] = {
             r"|r[eé]sumez|dis|dites|donne|donnez|montre|montrez|cherche|cherchez|calcule|calculez"
             r"|r[eé]ponds"
             r"|r[eé]pondez|utilise|utilisez|rappelle|rappelez|n'oublie|n'oubliez|appelle|appelez"
-            r"|envoie|envoyez|note|notez)(?:-|\b)"
+            r"|envoie|envoyez|note|notez|tutoie|tutoyez|vouvoie|vouvoyez|[eé]vite"
+            r"|[eé]vitez)(?:-|\b)"
         ),
         (
             r"^(?:toujours|jamais|d[eé]sormais|dor[eé]navant|[aà] partir de maintenant|je veux que"
@@ -303,7 +306,8 @@ COMMAND: dict[str, re.Pattern[str]] = {
         (
             r"^(?:e |ora |poi )?(?:scrivi(?:mi)?|traduci|spiega(?:mi)?|riassumi|dimmi|dammi"
             r"|mostra(?:mi)?|cerca|calcola|rispondi(?:mi)?"
-            r"|usa|ricorda(?:ti)?|ricordami|non dimenticare|chiamami|invia(?:mi)?|manda(?:mi|lo)?"
+            r"|usa|evita|dammi del|parlami|ricorda(?:ti)?|ricordami|non dimenticare"
+            r"|chiamami|invia(?:mi)?|manda(?:mi|lo)?"
             r"|annota)\b"
         ),
         r"^(?:sempre|mai|d'ora in poi|da ora in poi|voglio che|non mi)\b",
@@ -312,7 +316,7 @@ COMMAND: dict[str, re.Pattern[str]] = {
         r"^(?:e |agora |depois )?por favor\b",
         (
             r"^(?:e |agora |depois )?(?:escrev[ae]|traduz[ae]?|expli(?:ca|que)|resum[ae]"
-            r"|diga(?:-me)?|me (?:d[eê]|diga|mostre|responda|chame|lembre|envie|mande)"
+            r"|diga(?:-me)?|evite|me (?:trate|d[eê]|diga|mostre|responda|chame|lembre|envie|mande)"
             r"|mostr[ae]|procur[ae]|calcul[ae]|respond[ae]|us[ae]|lembre(?:-se|-me)?"
             r"|n[aã]o (?:se )?esque[cç]a|envi[ae]|mande|anote)\b"
         ),
@@ -323,6 +327,7 @@ COMMAND: dict[str, re.Pattern[str]] = {
         (
             r"^(?:а |теперь |и )?(?:напиши|переведи|объясни|расскажи|скажи|покажи|найди|посчитай"
             r"|сделай|отвечай|ответь"
+            r"|обращайся|общайся|пиши|говори|давай|присылай|избегай"
             r"|используй|запомни|напомни|не забудь|не забывай|называй|зови|отправь|пришли"
             r"|запиши)(?:те)?\b"
         ),
@@ -365,7 +370,8 @@ STANDING: dict[str, re.Pattern[str]] = {
             r"(?:english|german|french|spanish|italian|chinese|japanese|short|bullet|plain|metric"
             r"|simple|british|american)\b"
         ),
-        r"\b(?:refer to|address) me (?:as|by)\b",
+        r"\b(?:refer to|address) me\b|\b(?:by default|starting now|from here on|as of now"
+        r"|in all replies)\b",
         r"\bremind me\b",
     ),
     "de": _any(
@@ -374,7 +380,8 @@ STANDING: dict[str, re.Pattern[str]] = {
             r"mal|stets|merke? dir|vergiss nicht|denke? daran"
             r"|denk dran)\b"
         ),
-        r"\bnenne? mich\b",
+        r"\b(?:nenne?|duze?|sieze?) mich\b|\b(?:fortan|ab heute|von nun an|grundsätzlich"
+        r"|generell)\b",
         (
             r"\b(?:antworte?|schreibe?|antworten sie) (?:mir )?(?:bitte )?(?:nur )?(?:auf|in) "
             r"(?:deutsch|englisch|französisch"
@@ -386,7 +393,8 @@ STANDING: dict[str, re.Pattern[str]] = {
         (
             r"\b(?:siempre|nunca|jam[aá]s|a partir de ahora|de ahora en adelante|en (?:el )?futuro"
             r"|cada vez|recuerda"
-            r"|recu[eé]rdame|no olvides|ten en cuenta|ll[aá]mame|resp[oó]ndeme|cont[eé]stame)\b"
+            r"|recu[eé]rdame|no olvides|ten en cuenta|ll[aá]mame|resp[oó]ndeme|cont[eé]stame"
+            r"|tr[aá]tame|tut[eé]ame|desde ahora|en adelante|por defecto)\b"
         ),
         r"\bno (?:me )?(?:uses|escribas|env[ií]es|llames|preguntes|menciones|respondas)\b",
     ),
@@ -395,32 +403,39 @@ STANDING: dict[str, re.Pattern[str]] = {
             r"\b(?:toujours|jamais|d[eé]sormais|dor[eé]navant|[aà] partir de maintenant"
             r"|[aà] l'avenir|[aà] chaque fois"
             r"|rappelle(?:z)?-(?:moi|toi|vous)|n'oublie(?:z)?|appelle(?:z)?-moi|r[eé]ponds-moi"
-            r"|r[eé]pondez-moi)\b"
+            r"|r[eé]pondez-moi|tutoie[sz]?-moi|tutoyez-moi|vouvoie[sz]?-moi|vouvoyez-moi"
+            r"|d[eè]s maintenant|d[eè]s [aà] pr[eé]sent|par d[eé]faut)\b"
         ),
     ),
     "it": _any(
         (
             r"\b(?:sempre|mai|d'ora in poi|da ora in poi|in futuro|ogni volta|ricorda(?:ti)?"
             r"|ricordami"
-            r"|non dimenticare|tieni presente|chiamami|rispondimi)\b"
+            r"|non dimenticare|tieni presente|chiamami|rispondimi|da oggi in poi|d'ora innanzi"
+            r"|dammi del (?:tu|lei)|in avanti)\b"
         ),
     ),
     "pt": _any(
         (
             r"\b(?:sempre|nunca|jamais|de agora em diante|a partir de agora|no futuro|toda vez"
             r"|lembre(?:-se|-me)?"
-            r"|n[aã]o (?:se )?esque[cç]a|tenha em mente|me chame|me responda)\b"
+            r"|n[aã]o (?:se )?esque[cç]a|tenha em mente|me chame|me responda|daqui em diante"
+            r"|daqui (?:pra|para a) frente|a partir de hoje|me trate)\b"
         ),
     ),
     "ru": _any(
         (
             r"\b(?:всегда|никогда|отныне|впредь|в будущем|каждый раз|с этого момента|запомни(?:те)?"
             r"|не забудь"
-            r"|не забывай|напоминай|напомни|называй(?:те)? меня|зови(?:те)? меня)\b"
+            r"|не забывай|напоминай|напомни|называй(?:те)? меня|зови(?:те)? меня|теперь"
+            r"|на «?(?:ты|вы)»?"
+            r"|с этих пор|по умолчанию|только (?:на|по))(?![^\W_])"
         ),
     ),
-    "zh": _any(r"总是|永远|始终|每次|以后|今后|从现在起|记住|记得|别忘|一直|叫我|提醒我"),
-    "ja": _any(r"覚えて|忘れない|今後|これから|常に|いつも|必ず|毎回|と呼んで|リマインド"),
+    "zh": _any(
+        r"总是|从今天起|往后|永远|始终|每次|以后|今后|从现在起|记住|记得|别忘|一直|叫我|提醒我"
+    ),
+    "ja": _any(r"覚えて|忘れない|今後|今から|これから|常に|いつも|必ず|毎回|と呼んで|リマインド"),
 }
 """Instructions that stay valid after the answer: worth remembering, unlike other commands."""
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HIRAGANA_LETTERS
@@ -14,6 +15,7 @@ from memservice.domain.text.stems import stem
 from memservice_extractive import topics
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.lexicon import STOP
+from memservice_extractive.requests import asks_for_fiction
 from memservice_extractive.worth import is_question, judge
 
 ENOUGH = 0.6
@@ -26,6 +28,12 @@ STYLE = "style"
 INSTRUCTION = "instruction"
 NARROWER = {"employer": frozenset({"commute"})}
 """Topics whose cues others have too: a statement with one of those is not about the topic."""
+COVERED = {
+    "home": ("email", "phone"),
+    "money": ("employer", "profession"),
+    "phone": ("device",),
+}
+"""Topics whose words can be part of an expression of another: "address" in "e-mail address"."""
 NOT_SHARED = 0.2
 """How much less a statement about one of two topics that share a word of the question counts."""
 RELATIVE_ONLY = 0.5
@@ -35,9 +43,18 @@ _OTHER_SUBJECT = 0.4
 _OTHER_PERSON = 0.5
 """The same for a statement about a person whom the question does not name: it is no answer."""
 _UNREAL = 0.5
+_NEAR_WORD = 0.8
+"""What a word of the question counts that a statement has in another form, or as a part."""
+_MIN_PART = 5
+_SHARED_PART = 0.7
 _OTHER_AUTHOR = 0.1
 
 _WORD = re.compile(r"[^\W_]+")
+_BEFORE_NAME = (
+    r",? (?:named |called |namens |heisst |se llama |s'appelle |si chiama |se chama |chamad[ao] "
+    r"|зовут )?"
+)
+"""Between a relative and its name, for folded text."""
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
 _RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
@@ -79,9 +96,12 @@ class Question:
         self._names = {word for name in folded_names for word in _WORD.findall(name)}
         self.content = _content_asked(text, self.language, folded_names)
         self._compared = self.content.topics.union(
-            topics.RELATIVES, *(NARROWER.get(topic, ()) for topic in self.content.topics)
+            topics.RELATIVES,
+            {"wedding"},
+            *(NARROWER.get(topic, ()) for topic in self.content.topics),
         )
-        self._people = self._people_named(text)
+        self._capitals = self._words_like_names(text)
+        self._people = self._people_named()
         person = topics.cues(self.language).person
         folded = fold(text)
         self.is_personal = (
@@ -89,33 +109,66 @@ class Question:
             or person is None
             or bool(person.search(folded))
             or any(name in folded for name in folded_names)
+            or self._names_in_another_script()
         )
-        """Whether it can be about its subject: it has a topic of persons, a pronoun or its
-        name."""
+        """Whether it can be about its subject: it has a topic of persons, a pronoun or a name that
+        can be its own."""
 
-    def without_names(self, sentences: Iterable[str]) -> Question:
-        """The question without the names by which the subject introduces itself in its
-        sentences."""
+    def with_names_of(self, sentences: Sequence[str]) -> Question:
+        """The question without the names by which the subject introduces itself in its sentences.
+        The names that it gives its relatives are those of other people."""
+        cues = topics.cues(self.language)
         names = {
             name
             for sentence in sentences
-            for match in topics.cues(self.language).name.finditer(sentence)
+            for match in cues.name.finditer(sentence)
             for name in _rest_stems(fold(match[match.lastindex or 0]), self.language)
         }
         question = copy(self)
         question.content = replace(self.content, words=self.content.words - names)
-        question._people = self._people - names
+        question._people = (self._people | self._relatives_named(sentences)) - names
         return question
 
-    def _people_named(self, text: str) -> frozenset[str]:
+    def _relatives_named(self, sentences: Sequence[str]) -> frozenset[str]:
+        """Words of the question that follow a relative in a sentence: "my sister Anna"."""
+        relatives = topics.cues(self.language).relatives
+        gap = "(?:の|叫)?" if self.language in UNSPACED else _BEFORE_NAME
+        end = "" if self.language in UNSPACED else r"(?![^\W_])"
+        patterns = {
+            word: re.compile(f"(?:{relatives.pattern}){gap}{re.escape(word)}{end}")
+            for word in self._capitals
+        }
+        folded = [fold(sentence) for sentence in sentences]
+        return frozenset(
+            word if self.language in UNSPACED else stem(word, self.language)
+            for word, pattern in patterns.items()
+            if any(map(pattern.search, folded))
+        )
+
+    def _names_in_another_script(self) -> bool:
+        """Whether there is a name that can be the subject's, which is known in Latin letters
+        only."""
+        is_latin = bool(self._names) and all(map(str.isascii, self._names))
+        return (
+            is_latin and self.language not in UNSPACED and not all(map(str.isascii, self._capitals))
+        )
+
+    def _words_like_names(self, text: str) -> frozenset[str]:
+        """Words that begin with a capital; in Chinese and Japanese the pairs of characters that
+        are no topics."""
+        if self.language in UNSPACED:
+            return frozenset(word for word in self.content.words if len(word) > 1)
+        capitals = {fold(each[0]) for each in _WORD.finditer(text) if each[0][0].isupper()}
+        first = {fold(each[1]) for each in _SENTENCE_START.finditer(text)}
+        return frozenset(capitals - first - self._names - _folded_stop(self.language))
+
+    def _people_named(self) -> frozenset[str]:
         """Stems of the words with a capital that are none of the subject's names; none without a
         subject, whose statements may be those of the person. In German every noun has a capital,
         and an id in Latin letters does not tell how the name is written in others."""
         if not self._names or self.language in UNSPACED or self.language == "de":
             return frozenset()
-        capitals = {fold(each[0]) for each in _WORD.finditer(text) if each[0][0].isupper()}
-        first = {fold(each[1]) for each in _SENTENCE_START.finditer(text)}
-        names = capitals - first - self._names - _folded_stop(self.language)
+        names = set(self._capitals)
         if all(map(str.isascii, self._names)):
             names = set(filter(str.isascii, names))
         return frozenset(stem(name, self.language) for name in names)
@@ -156,9 +209,10 @@ class Question:
         relatives = question_content.topics & topics.RELATIVES
         if relatives and not relatives & statement_topics:
             return 0.0
-        shared_words = question_content.words & _stems(sentence, self.language)
+        stems = _stems(sentence, self.language)
+        shared_words = sum(self._nearness(word, stems) for word in question_content.words)
         shared_choices = sum(_share(each, shared_topics) for each in question_content.choices)
-        score = (TOPIC_WEIGHT * shared_choices + len(shared_words)) / weight
+        score = (TOPIC_WEIGHT * shared_choices + shared_words) / weight
         if relatives and not self._tells_of_relative(shared_topics):
             score = min(score, RELATIVE_ONLY)
         of_another = (
@@ -167,14 +221,34 @@ class Question:
         if (
             of_another
             or self._is_about_another_name(sentence, language)
-            or not self._people <= _stems(sentence, self.language)
+            or not self._people <= stems
         ):
             score -= _OTHER_PERSON
-        elif not relatives and _is_about_other(sentence, language):
+        elif not relatives and not self._people and _is_about_other(sentence, language):
             score -= _OTHER_SUBJECT
+        elif (
+            "wedding" in statement_topics
+            and "partner" in relatives
+            and _is_about_other(sentence, language, topics.RELATIVES - relatives)
+        ):
+            score -= _OTHER_PERSON
         if is_unreal(sentence, language):
             score -= _UNREAL
         return max(0.0, score - (0 if is_own else _OTHER_AUTHOR))
+
+    def _nearness(self, word: str, stems: Collection[str]) -> float:
+        """1 for a stem of a statement, less for one that shares its beginning, or that it is a
+        part of."""
+        if word in stems:
+            return 1.0
+        if self.language in UNSPACED or len(word) < _MIN_PART:
+            return 0.0
+        near = any(
+            _share_beginning(word, other) or word in other or other in word
+            for other in stems
+            if len(other) >= _MIN_PART
+        )
+        return _NEAR_WORD if near else 0.0
 
     def _tells_of_relative(self, shared_topics: frozenset[str]) -> bool:
         """Whether a statement about a relative has a topic of what is asked about the relative;
@@ -197,6 +271,12 @@ class Question:
         return stem(name, language) not in self.content.words
 
 
+def _share_beginning(one: str, other: str) -> bool:
+    pairs = zip(one, other, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared >= _MIN_PART and shared >= _SHARED_PART * max(len(one), len(other))
+
+
 def _share(choice: frozenset[str], shared_topics: frozenset[str]) -> float:
     """How far a statement is about a choice of topics: one of them is enough, and a statement about
     all of them comes before those about one."""
@@ -206,15 +286,15 @@ def _share(choice: frozenset[str], shared_topics: frozenset[str]) -> float:
 
 def is_unreal(sentence: str, language: str) -> bool:
     """Whether a sentence is a condition, fiction or a dream."""
-    return bool(topics.cues(language).unreal.search(fold(sentence)))
+    return bool(topics.cues(language).unreal.search(fold(sentence))) or asks_for_fiction(sentence)
 
 
 def _is_reply(sentence: str) -> bool:
     return REPLY_MARK in sentence
 
 
-def _is_about_other(sentence: str, language: str) -> bool:
-    """Whether a relative, and not its speaker, is the subject of a sentence."""
+def _is_about_other(sentence: str, language: str, among: frozenset[str] = topics.RELATIVES) -> bool:
+    """Whether one of these relatives, and not its speaker, is the subject of a sentence."""
     cues, folded = topics.cues(language), fold(sentence)
     question, dash, _ = folded.partition(REPLY_MARK)
     if dash:
@@ -226,7 +306,7 @@ def _is_about_other(sentence: str, language: str) -> bool:
         head = folded[: words[-1].end()] if words else ""
     starts = [
         match.start()
-        for topic in topics.RELATIVES
+        for topic in among
         if topic in cues.statements and (match := cues.statements[topic].search(head))
     ]
     if not starts:
@@ -253,12 +333,21 @@ def _content_asked(text: str, language: str, names: Collection[str]) -> Content:
     spans = {topic: each for topic, each in spans.items() if each}
     for start, end in (span for each in spans.values() for span in each):
         mask[start:end] = b"\1" * (end - start)
+    for topic in spans.keys() & COVERED.keys():
+        longer = [span for each in COVERED[topic] for span in spans.get(each, ())]
+        spans[topic] = [span for span in spans[topic] if not _is_within(span, longer)]
+    spans = {topic: each for topic, each in spans.items() if each}
     _mask(cues.weak, folded, mask)
     for name in names:
         _mask(re.compile(re.escape(name)), folded, mask)
     rest = "".join(" " if mask[index] else char for index, char in enumerate(folded))
     words = frozenset(_rest_stems(rest, language))
     return Content(frozenset(spans), _choices(spans), words)
+
+
+def _is_within(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    """Whether it is part of a longer one."""
+    return any(a <= span[0] and span[1] <= b and (a, b) != span for a, b in others)
 
 
 def _choices(spans: Mapping[str, Sequence[tuple[int, int]]]) -> list[frozenset[str]]:

@@ -20,17 +20,49 @@ _NOTE = re.compile(
 """A request to keep something in mind, for folded text."""
 _MINE = re.compile(
     r"(?<![^\W_])(?:my|our|i|i'm|mein\w{0,2}|unser\w{0,2}|ich|mi|mis|nuestr[oa]s?|mon|ma|mes|nos"
-    r"|notre|j|mio|mia|miei|mie|nostr[oaie]|meus?|minhas?|noss[oa]s?|мо[йяеиюих]\w?|наш\w{0,2}|мне|меня)"
+    r"|notre|j|mio|mia|miei|mie|nostr[oaie]|meus?|minhas?|noss[oa]s?|мо[йяеиюих]\w?"
+    r"|наш\w{0,2}|мне|меня)"
     r"(?![^\W_])|我|私|僕"
 )
 _REPEAT = re.compile(
     r"(?<![^\W_])(?:remind me|erinnere? mich|recuerdame|rappelle-moi|rappelez-moi|ricordami"
     r"|lembre-me|me lembre|напомни(?:те)?(?: мне)?|提醒我一下)\W+(?:again\W+|noch ?mal\W+)?"
-    r"(?:what|which|who|whom|whose|where|how|why|was|welche\w?|wie|wo|wer|warum|que|cual\w*|como|donde"
+    r"(?:what|which|who|whom|whose|where|how|why|was|welche\w?|wie|wo|wer|warum|que"
+    r"|cual\w*|como|donde"
     r"|quien|ce que|quel\w*|comment|ou|qui|cosa|come|quale|dove|chi|o que|qual|onde|quem|что|как\w*"
     r"|где|кто|почему|什么|怎么)(?![^\W_])"
 )
 """A question in the form of a request, for folded text: "remind me what to ask"."""
+_FICTION = re.compile(
+    r"\W*(?:\w+\W+){0,4}?(?:write|tell|invent|make up|create|compose|erfinde?|schreibe?"
+    r"|erzahle?|dichte"
+    r"|denk dir|escrib\w{1,4}|inventa\w{0,3}|invente\w{0,2}|crea|cuenta\w{0,3}|ecris|ecrivez"
+    r"|raconte\w{0,2}|imagine\w{0,2}|compose\w{0,2}|scriv\w{1,3}|racconta\w{0,2}"
+    r"|componi|escrev\w{1,2}|crie|conte|напиши|сочини|придумаи|расскажи)(?:те)?(?![^\W_])"
+    r".{0,40}?(?<![^\W_])(?:story|stories|tale|fairy tale|fable|poem|song|limerick|sketch|scene"
+    r"|geschichte|kurzgeschichte|marchen|gedicht|lied|fabel|szene|cuento|historia|relato|poema"
+    r"|cancion|fabula|histoire|poeme|chanson|conte|fable|storia|favola|racconto|poesia"
+    r"|filastrocca|canzone|fiaba|conto|cancao|сказк\w{1,2}|рассказ|истори\w|стих\w{0,10}|басн\w"
+    r"|песн\w)(?![^\W_])"
+)
+"""A request for something invented, at the beginning of folded text."""
+_UNSPACED_FICTION = re.compile(
+    r"(?:写|编|讲|创作).{0,12}?(?:故事|小说|诗|童话|剧本)"
+    r"|(?:物語|小説|童話|お話|詩).{0,12}?(?:書|作|考え|聞かせ)"
+)
+_CONTACT = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w|\+?\d(?:[ ()/-]?\d){6}")
+_TO_SPEAKER = re.compile(
+    r"(?<![^\W_])(?:(?:write|text|call|reach|e-?mail|message|ring|send|contact)(?: \w{1,12}){0,3}"
+    r" (?:me|us)|(?:schreibe?|rufe?|erreich\w{0,3}|schicke?"
+    r"|sende?)(?: \w{1,12}){0,3} (?:mir|mich|uns)"
+    r"|(?:escrib[ei]|llama|llame|manda|mande|envia|envie|contacta|localiza)(?:me|nos)"
+    r"|(?:ecri[sv]\w{0,2}|appelle\w?|joi\w{1,5}|contacte\w?|envoie\w?)-(?:moi|nous)"
+    r"|(?:scrivi|chiama|contatta|manda|invia)(?:mi|ci|temi)"
+    r"|me (?:escrev\w|lig\w{1,2}|mand\w|contat\w)|(?:escrev\w|lig\w{1,2}|mand\w)-me"
+    r"|(?:пиши|звони|напиши|позвони|присылаи)(?:те)?)(?![^\W_])"
+    r"|联系我|找我|打给我|发给我|给我(?:打|发)|連絡"
+)
+"""A request to reach the speaker, for folded text."""
 _EXPERIENCE = {
     "en": re.compile(
         r"^(?:never|always) (?:really |quite )?(?:been|had|got|done|seen|met|\w+ed)\b"
@@ -48,10 +80,20 @@ _EXPERIENCE = {
 
 
 def notes(sentence: str) -> bool:
-    """Whether it asks to keep in mind something about the speaker, which it tells."""
+    """Whether it tells something about the speaker: what to keep in mind, or where to reach it."""
     folded = fold(sentence)
     start = _NOTE.match(folded)
-    return start is not None and bool(_MINE.search(folded, start.end()))
+    if start is not None and _MINE.search(folded, start.end()):
+        return True
+    return bool(_CONTACT.search(folded) and _TO_SPEAKER.search(folded))
+
+
+def asks_for_fiction(sentence: str) -> bool:
+    """Whether it asks for a story or a poem: what it says of it is true of nobody."""
+    folded = fold(sentence)
+    return bool(
+        _FICTION.match(folded) or (not folded.isascii() and _UNSPACED_FICTION.search(folded))
+    )
 
 
 def asks_again(sentence: str) -> bool:

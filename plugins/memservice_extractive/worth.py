@@ -26,6 +26,7 @@ from memservice_extractive.lexicon import (
     WEAK,
 )
 from memservice_extractive.sentences import MAX_LENGTH
+from memservice_extractive.standing_requests import is_standing
 from memservice_extractive.when import span
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|`[^`]*`|[@#][\w-]+")
@@ -142,6 +143,10 @@ def _judge(sentence: str, language: str) -> Judgement:
         return Judgement("question")
     if _is_quotation(text, language):
         return Judgement("quotation")
+    if requests.asks_for_fiction(text):
+        return Judgement("command")
+    if is_standing(text):
+        return Judgement("instruction")
     if _is_reaction(sentence, language):
         return Judgement("reaction")
     bare = _bare(text)

@@ -1,10 +1,10 @@
 """Topics of questions and statements, such as `home` or `age`, recognized by cue words.
 
 Each language has a module with its cues. A cue is a word; `*` stands for any ending, `_` for white
-space, `#` for a number, `@mail` for an e-mail address, `@number` for a telephone number, and
-`@address` for either. Cues before ` | `
-are those of questions, cues after it those of statements; without ` | ` they are the same. Cues
-are compared with folded text (`memservice.domain.text.folding.fold`).
+space, `_*_` for one to three words, `#` for a number, `!` at its beginning for no Chinese character
+before it, `@mail` for an e-mail address, `@number` for a telephone number, and `@address` for
+either. Cues before ` | ` are those of questions, cues after it those of statements; without ` | `
+they are the same. Cues are compared with folded text (`memservice.domain.text.folding.fold`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from importlib import import_module
 
 from memservice.domain.text.folding import fold
+from memservice.domain.text.scripts import HAN_LETTERS
 from memservice_extractive.language import UNSPACED
 
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "pt", "ru", "zh")
@@ -65,6 +66,7 @@ _MAIL = r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"
 _NUMBER = r"\+?\d[\d ()/-]{6,20}\d"
 _PLACEHOLDERS = {"@mail": _MAIL, "@number": _NUMBER, "@address": f"(?:{_MAIL}|{_NUMBER})"}
 _ANYWHERE = "\\w{0,24}"
+_SOME_WORDS = r"\s(?:[\w'’.-]{1,30}\s){1,3}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Cues:
     name: re.Pattern[str]
     """A sentence in which the speaker tells its name, in the first group that matches; for text
     that is not folded."""
+    relatives: re.Pattern[str]
+    """All relatives in statements."""
     words: Mapping[str, str]
     """Topic → the cues of statements as words to search for."""
 
@@ -96,13 +100,16 @@ def cues(language: str) -> Cues:
     more = import_module(f"memservice_extractive.vocabulary.{name}").CUES
     has_spaces = name not in UNSPACED
     questions, statements, words = {}, {}, {}
+    relatives = ""
     for topic in {**module.CUES, **more}:
         usual_cues, more_cues = _both(module.CUES.get(topic, "")), _both(more.get(topic, ""))
         question_cues, statement_cues = map(" ".join, zip(usual_cues, more_cues, strict=True))
         questions[topic] = pattern(question_cues, has_spaces)
         statements[topic] = pattern(statement_cues, has_spaces)
+        if topic in RELATIVES:
+            relatives += f" {statement_cues}"
         words[topic] = " ".join(
-            cue.replace("*", "").replace("_", " ")
+            cue.strip("!").replace("*", "").replace("_", " ")
             for cue in statement_cues.split()
             if "#" not in cue and "@" not in cue
         )
@@ -114,6 +121,7 @@ def cues(language: str) -> Cues:
         pattern(module.UNREAL, has_spaces),
         pattern(module.PERSON, has_spaces) if module.PERSON else None,
         re.compile(module.NAME),
+        pattern(relatives, has_spaces),
         words,
     )
 
@@ -137,9 +145,13 @@ def pattern(cue_list: str, has_spaces: bool) -> re.Pattern[str]:
 def _cue(cue: str, has_spaces: bool) -> str:
     if cue in _PLACEHOLDERS:
         return _PLACEHOLDERS[cue]
-    word = re.escape(fold(cue.replace("*", "\x00").replace("_", " ").replace("#", "\x01")))
+    if cue.startswith("!"):
+        return f"(?<![{HAN_LETTERS}]){_cue(cue[1:], has_spaces)}"
+    cue = cue.replace("_*_", "\x02").replace("*", "\x00").replace("_", " ").replace("#", "\x01")
     return (
-        word.replace("\x00", _ANYWHERE if has_spaces else "")
+        re.escape(fold(cue))
+        .replace("\x02", _SOME_WORDS)
+        .replace("\x00", _ANYWHERE if has_spaces else "")
         .replace("\x01", r"\d{1,3}")
         .replace(r"\ ", r"\s")
     )

@@ -93,10 +93,11 @@ CUES = {
 }
 WEAK = (
     "nutzer* benutzer* name namen heisst heissen heisse nennt mag mogen gern gerne liebt liebe "
-    "bevorzugt derzeit aktuell zurzeit momentan jetzt heute eigentlich wirklich oft meistens "
-    "noch immer bitte sag sagen weisst welche welcher welches welchem welchen person leute "
-    "sache benutzt nutzt will mochte braucht neu neue eigen tag zeit geht macht machen hat "
-    "habe haben kommt monat jahr beste gibt"
+    "bevorzugt derzeit aktuell zurzeit momentan jetzt heute eigentlich wirklich oft meistens noch "
+    "immer bitte sag sagen weisst welche welcher welches welchem welchen person leute sache "
+    "benutzt nutzt will mochte braucht neu neue eigen tag zeit geht macht machen hat habe haben "
+    "kommt monat jahr beste gibt womit wozu wovon worin wofur wohin woher halt meint denkt "
+    "meinung findet"
 )
 SUBJECT = "ich wir"
 UNREAL = (

@@ -123,8 +123,8 @@ WEAK = (
     "user users name names called call like likes liked love loves prefer prefers enjoy enjoys "
     "kind type sort many much currently current now these_days nowadays today really usually "
     "often still please tell know think say said does person people thing things use uses used "
-    "want wants need needs new own day days time go goes going get gets have has take takes "
-    "give favourite favorite best main moment right"
+    "want wants need needs new own day days time go goes going get gets have has take takes give "
+    "favourite favorite best main moment right view opinion feel feels"
 )
 SUBJECT = "i we"
 UNREAL = (

@@ -92,10 +92,10 @@ CUES = {
     "singer": "cantante grupo",
 }
 WEAK = (
-    "usuario usuaria nombre llama llaman llamo gusta gustan gusto encanta prefiere prefiero "
-    "ahora actualmente hoy suele todavia por_favor dime sabe sabes persona gente cosa usa "
-    "quiere necesita nuevo nueva propio dia tiempo va hace hacer tiene tienen tengo hay mejor "
-    "tipo como_se"
+    "usuario usuaria nombre llama llaman llamo gusta gustan gusto encanta prefiere prefiero ahora "
+    "actualmente hoy suele todavia por_favor dime sabe sabes persona gente cosa usa quiere "
+    "necesita nuevo nueva propio dia tiempo va hace hacer tiene tienen tengo hay mejor tipo "
+    "como_se opina piensa cree opinion parece adonde"
 )
 SUBJECT = "yo nosotros nosotras"
 UNREAL = (

@@ -96,10 +96,10 @@ CUES = {
     "singer": "chanteu* groupe",
 }
 WEAK = (
-    "utilisateur utilisatrice nom noms s'appelle s'appellent appelle appellent aime aiment "
-    "adore prefere maintenant actuellement aujourd'hui souvent encore toujours dis sait "
-    "personne gens chose utilise veut besoin nouveau nouvelle jour temps va fait faire quel "
-    "quelle quels quelles combien mois an meilleur type"
+    "utilisateur utilisatrice nom noms s'appelle s'appellent appelle appellent aime aiment adore "
+    "prefere maintenant actuellement aujourd'hui souvent encore toujours dis sait personne gens "
+    "chose utilise veut besoin nouveau nouvelle jour temps va fait faire quel quelle quels "
+    "quelles combien mois an meilleur type pense trouve avis opinion"
 )
 SUBJECT = "je j nous"
 UNREAL = (

@@ -91,7 +91,8 @@ CUES = {
 WEAK = (
     "utente nome chiama chiamano chiamo piace piacciono ama preferisce preferisco adesso ora "
     "attualmente oggi spesso ancora dimmi sa persona gente cosa usa vuole nuovo nuova giorno "
-    "tempo va fa fare ha ho hanno migliore tipo quale quali quanto quanti mese"
+    "tempo va fa fare ha ho hanno migliore tipo quale quali quanto quanti mese pensa ritiene "
+    "crede opinione"
 )
 SUBJECT = "io noi"
 UNREAL = (

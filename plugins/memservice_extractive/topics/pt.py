@@ -96,10 +96,10 @@ CUES = {
     "singer": "cantor* artista banda | cantor* banda",
 }
 WEAK = (
-    "usuario usuaria utilizador nome chama chamam chamo gosta gostam gosto adora prefere "
-    "prefiro agora atualmente hoje costuma ainda por_favor diga sabe pessoa gente coisa usa "
-    "quer precisa novo nova dia tempo vai faz fazer tem tenho ha melhor tipo qual quais quanto "
-    "quantos mes"
+    "usuario usuaria utilizador nome chama chamam chamo gosta gostam gosto adora prefere prefiro "
+    "agora atualmente hoje costuma ainda por_favor diga sabe pessoa gente coisa usa quer precisa "
+    "novo nova dia tempo vai faz fazer tem tenho ha melhor tipo qual quais quanto quantos mes "
+    "acha pensa opiniao considera"
 )
 SUBJECT = "eu nos"
 UNREAL = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 CUES = {
     "home": (
-        "wohnort wohnhaft stadt ort niedergelassen ansassig ansaessig zu_hause miete* nachbar* | "
-        "wohnort wohnhaft umgezogen eingezogen bin_nach_*_gezogen neue_wohnung mietwohnung wg "
-        "miete* zu_hause schlussel eigenheim altbau* hausboot niedergelassen"
+        "wohnort wohnhaft stadt ort niedergelassen ansassig ansaessig zu_hause miete* nachbar* "
+        "lebt_*_jetzt | wohnort wohnhaft umgezogen eingezogen bin_nach_*_gezogen neue_wohnung "
+        "mietwohnung wg miete* zu_hause schlussel eigenheim altbau* hausboot niedergelassen "
+        "ausgezogen zusammengezogen bezogen ziehe_nach hingezogen neue_bleibe eigene_wohnung "
+        "lebe_in lebe_seit leben_in"
     ),
     "origin": (
         "geburtsort wurzeln woher ursprunglich | geburtsort wurzeln ursprunglich gebürtig* "
@@ -14,56 +16,73 @@ CUES = {
     ),
     "employer": (
         "arbeitsplatz betrieb unternehmen berufstatig tatig beschaftigt angestellt "
-        "verdient_*_geld | arbeitsplatz betrieb unternehmen angestellt eingestellt kundige* "
-        "kundigung gewechselt befordert schicht* selbststandig neue_stelle neuer_job probezeit "
-        "tatig filiale kanzlei praxis_als amt"
+        "verdient_*_geld wovon_lebt geldverdienen | arbeitsplatz betrieb unternehmen angestellt "
+        "eingestellt kundige* kundigung gewechselt befordert schicht* selbststandig neue_stelle "
+        "neuer_job probezeit tatig filiale kanzlei praxis_als amt bin_selbstständig selbstständig "
+        "selbstandig gegrundet mache_*_auf eroffne* eroffnet fange_*_an angestellt_bei leite "
+        "betreibe ubernommen neuen_job versetzt umgeschult umschulung"
     ),
     "profession": (
-        "tatigkeit tatig lebensunterhalt brotchen arbeitet_*_als was_macht_* | *lehrer* *arzt "
-        "*arztin *pfleger* *schwester *erzieher* *ingenieur* *technik* *entwickler* "
-        "*informatiker* *verkaufer* *berater* *meister* *macher* *mechaniker* *elektriker* "
-        "*maurer* *maler *malerin *gartner* *bauer *bauerin *landwirt* *friseur* *florist* "
-        "*backer* *metzger* *koch *kochin *kellner* *fahrer* *pilot* *polizist* *feuerwehr* "
-        "*soldat* *richter* *notar* *steuerberater* *buchhalter* *architekt* *designer* "
-        "*grafiker* *fotograf* *journalist* *redakteur* *ubersetzer* *dolmetscher* *bibliothekar* "
-        "*apotheker* *hebamme* *physiotherapeut* *therapeut* *psycholog* *biolog* *chemiker* "
-        "*physiker* *wissenschaftler* *professor* *dozent* *schneider* *schreiner* *zimmermann "
-        "*dachdecker* *schlosser* *optiker* *logopad* *sekretar* *kaufmann *kauffrau "
-        "*sachbearbeiter* *leiter *leiterin *azubi* ausbildung_zur ausbildung_zum *student* "
-        "*musiker* *schauspieler* *kunstler* *imker* *forster* *winzer* *tierarzt* *zahnarzt* "
-        "*anwalt* *hausmeister* *postbot* *trainer* *steward* rente pensionier* ruhestand"
+        "tatigkeit tatig lebensunterhalt brotchen arbeitet_*_als was_macht_* verdient_*_geld "
+        "wovon_lebt | *lehrer* *arzt *arztin *pfleger* *schwester *erzieher* *ingenieur* "
+        "*technik* *entwickler* *informatiker* *verkaufer* *berater* *meister* *macher* "
+        "*mechaniker* *elektriker* *maurer* *maler *malerin *gartner* *bauer *bauerin *landwirt* "
+        "*friseur* *florist* *backer* *metzger* *koch *kochin *kellner* *fahrer* *pilot* "
+        "*polizist* *feuerwehr* *soldat* *richter* *notar* *steuerberater* *buchhalter* "
+        "*architekt* *designer* *grafiker* *fotograf* *journalist* *redakteur* *ubersetzer* "
+        "*dolmetscher* *bibliothekar* *apotheker* *hebamme* *physiotherapeut* *therapeut* "
+        "*psycholog* *biolog* *chemiker* *physiker* *wissenschaftler* *professor* *dozent* "
+        "*schneider* *schreiner* *zimmermann *dachdecker* *schlosser* *optiker* *logopad* "
+        "*sekretar* *kaufmann *kauffrau *sachbearbeiter* *leiter *leiterin *azubi* ausbildung_zur "
+        "ausbildung_zum *student* *musiker* *schauspieler* *kunstler* *imker* *forster* *winzer* "
+        "*tierarzt* *zahnarzt* *anwalt* *hausmeister* *postbot* *trainer* *steward* rente "
+        "pensionier* ruhestand bin_selbstständig selbstständig mache_*_auf *meisterin *techniker* "
+        "*planer* *zeichner* *arbeiter* *assistent* *betreuer* *helfer* *wirt *wirtin *handler* "
+        "*beamter *beamtin *leger* *bauer* *binder* *zieher* *fuhrer* *sprecher* *autor* *texter* "
+        "*makler* *agent* *spieler* *tanzer* *sanger* pfarrer* hausfrau hausmann arbeitslos "
+        "umschulung *krankenschwester* kinderkrankenschwester*"
     ),
     "age": (
         "alter wieviel_jahre geburtsjahr | jahre_jung werde_# wurde_# ende_dreissig "
         "mitte_dreissig anfang_dreissig jahrgang"
     ),
-    "birthday": "geburtstag_* wann_*_geboren | geburtstag_am werde_# wurde_#",
+    "birthday": (
+        "geburtstag_* wann_*_geboren | geburtstag_am werde_# wurde_# geburtstag_habe "
+        "feiere_*_geburtstag"
+    ),
     "food": (
         "gericht* lieblingsessen speise* mahlzeit* ernahrungs* kuche verzicht* | "
         "lieblingsgericht* gericht* brot kase pizza nudel* spatzle kasespatzle suppe eintopf "
         "kartoffel* schnitzel sushi curry obst gemuse reis fisch wurst schokolade eis backe "
         "backen gebacken pflanzlich laktose* gluten* zucker* fasten* rohkost pescetari* rind "
-        "schwein* geback kekse"
+        "schwein* geback kekse frisst esse_kein* kein_fleisch verzichte knodel maultaschen "
+        "rouladen bratwurst leberkas brezel* pfannkuchen honig joghurt quark *kuchen *suppe "
+        "*salat *brot *wurst *auflauf *braten *torte"
     ),
     "drink": (
-        "durst* | espresso cappuccino milch wasser limo* cola mate schorle whisky gin schnaps "
-        "sekt nuchtern kakao"
+        "durst* milch | espresso cappuccino milch wasser limo* cola mate schorle whisky gin "
+        "schnaps sekt nuchtern kakao trinke_kein* keinen_alkohol milchprodukt* tee* kamillentee "
+        "sprudel"
     ),
     "allergy": (
-        "vertragt vertragen reagier* meiden verzichten | reagiere ausschlag heuschnupfen niesen "
-        "schwillt nicht_essen juckt zoliakie anaphyl*"
+        "vertragt vertragen reagier* meiden verzichten bekommt_*_nicht meiden_muss darf_*_nicht | "
+        "reagiere ausschlag heuschnupfen niesen schwillt nicht_essen juckt zoliakie anaphyl* "
+        "bekomme_*_ausschlag quaddeln pusteln schwellen anschwellen zugeschwollen juckreiz kratzt "
+        "nesselsucht atemnot bekommt_mir_nicht nicht_vertragen unvertraglich*"
     ),
     "health": (
         "leiden schmerz* gesundheitlich* medizinisch* chronisch* verletz* | leide schmerzen "
         "chronisch* bluthochdruck blutdruck schilddruse* rheuma* arthrose epileps* anamie "
         "depress* angst* burnout schlaflos* neurodermit* tinnitus bandscheib* rucken* krebs "
         "gebrochen verstaucht schwanger* allergie zoliakie gicht reflux adhs legasthen* horgerat* "
-        "hexenschuss ischias schwindel kreuzband* meniskus bypass"
+        "hexenschuss ischias schwindel kreuzband* meniskus bypass asthmatiker* diabetiker* "
+        "herzfehler schlaganfall rollstuhl schwerhorig farbenblind hashimoto arthritis"
     ),
     "partner": (
         "beziehung lebensgefahrt* familienstand zusammen freund_von | meine_freundin mein_freund "
         "lebensgefahrt* geschieden scheidung verwitwet witwe* zusammen_mit verlobte verlobter "
-        "meine_bessere_halfte heirate*"
+        "meine_bessere_halfte heirate* meine_frau mein_mann verpartnert zusammengezogen "
+        "unser_hochzeitstag verliebt"
     ),
     "children": (
         "nachwuchs zwillinge stieftochter stiefsohn | nachwuchs zwillinge stieftochter stiefsohn "
@@ -76,12 +95,18 @@ CUES = {
     "mother": "mutti mami",
     "father": "vati papi",
     "friend": "kumpel beste_freundin bester_freund",
-    "relatives": "schwager* schwieger* enkel* patenkind",
+    "relatives": (
+        "schwager* schwieger* enkel* patenkind patentante patenonkel stiefvater stiefmutter"
+    ),
     "pets": (
         "tierisch* *hund *katze vierbein* | *hund *hunde *hundin *katze *katzen *kater welpe "
         "kaninchen hase hasen ratte* maus mause *fisch fische aquarium gecko schlange echse pony "
         "esel ziege* ente enten papagei* sittich* labrador collie schaferhund mischling mops "
-        "bulldogge beagle corgi terrier spaniel igel bartagame huhner"
+        "bulldogge beagle corgi terrier spaniel igel bartagame huhner *kaninchen *hamster "
+        "*schwein *schweine wustenrennmaus* frettchen chinchilla* degu* axolotl frosch* kroten* "
+        "chamaleon spinne vogelspinne tauben taube schaf schafe alpaka* lama gans ganse truthahn "
+        "nymphensittich* kakadu dogge dalmatiner husky pinscher schnauzer rottweiler windhund "
+        "katerchen kitten stubentiger streuner"
     ),
     "leisure": (
         "treibt_* trainier* training aktiv* entspann* vereins* abende feierabend | trainier* "
@@ -90,16 +115,20 @@ CUES = {
         "golf kegeln bowling ballett salsa tango pilates skat* snowboard* tauch* topfer* nahe "
         "nahen strick* hakel* stick* bastel* zeichn* imker* geocach* reite reiten camping campen "
         "zelten puzzl* brettspiel* theater* ratsel* sudoku kochen kraul* kalligraf* aquarell* "
-        "tischtennis sammle gartel* gartenarbeit pilze vogel* sternwart* astronomie"
+        "tischtennis sammle gartel* gartenarbeit pilze vogel* sternwart* astronomie kegelclub "
+        "schachclub chor modelleisenbahn ahnenforschung flohmarkte darts billard skat doppelkopf"
     ),
     "music": (
         "musikinstrument* musiziert hort | saxofon saxophon trompete posaune klarinette oboe "
         "harfe ukulele banjo akkordeon ziehharmonika mundharmonika mandoline bratsche bass "
         "kontrabass fagott keyboard orgel trommel* dudelsack querflote blockflote geigen sopran "
-        "alt tenor bariton jazz rock metal techno klassik"
+        "alt tenor bariton jazz rock metal techno klassik spiele_in *flote *horn tuba hackbrett "
+        "zither cembalo xylofon blasinstrument* blaskapelle singkreis"
     ),
     "film": "kino gesehen schaut | kino",
-    "series": "serie serien fernsehen schaut | serie serien staffel folge* netflix",
+    "series": (
+        "serie serien fernsehen schaut | serie serien staffel folge* netflix tatort dokus fernsehen"
+    ),
     "book": "lektur* krimi* gedicht* literatur gelesen | krimi* gedicht* lektur* gelesen thriller",
     "favourite": (
         "bevorzugt_* schatzt_*_meisten mag_*_am besonders_gern bestes am_meisten lieber | "
@@ -121,7 +150,10 @@ CUES = {
         "urlaubsziel reiseziel fliegt fahrt_*_hin wohin ausflug | urlaub* gebucht ausflug "
         "kreuzfahrt wohnmobil rundreise radtour wanderurlaub verreisen fluge zugfahrt hutte"
     ),
-    "commute": "kommt_*_arbeit weg_zur_arbeit | strassenbahn u-bahn s-bahn bus zug radle rad",
+    "commute": (
+        "kommt_*_arbeit weg_zur_arbeit verkehrsmittel fortbewegt unterwegs | strassenbahn u-bahn "
+        "s-bahn bus zug radle rad e-bike roller zu_fuss lastenrad"
+    ),
     "study": (
         "studiengang studienfach schulform abschluss hochschulabschluss | studier* semester "
         "master bachelor promotion promovier* abitur abschluss doktorarbeit masterarbeit "
@@ -129,19 +161,24 @@ CUES = {
     ),
     "style": (
         "antworten_gestaltet wunscht_*_antworten antwortlange tonfall stil anrede schreibstil "
-        "formatier* lang_*_antworten lange_durfen gewunscht | knapp stichpunkt* stichwort* "
-        "ohne_emojis keine_emojis hoflich formlich locker verzichte tabelle* einfach* sprache "
-        "metrisch siezen erklar* vermeide lass"
+        "formatier* lang_*_antworten lange_durfen gewunscht antworten_*_aussehen wie_antworten "
+        "geschrieben_werden schreibweise einheit* ansprache du_oder_sie | knapp stichpunkt* "
+        "stichwort* ohne_emojis keine_emojis hoflich formlich locker verzichte tabelle* einfach* "
+        "sprache metrisch siezen erklar* vermeide lass 24-stunden-format 24-stunden stichpunkte* "
+        "kurz_und_knapp direkt_zum_punkt ohne_umschweife celsius kilometer satzen halte_dich "
+        "fasse_dich aufzahlung* nummeriert beispiele quellen fachbegriffe vornamen"
     ),
     "plans": "vorhaben vorhat geplant demnachst plant_* | vorhaben geplant habe_vor demnachst",
     "car": (
         "motorrad roller mobil fahrzeugtyp | motorrad roller passat polo audi mercedes renault "
         "peugeot fiat volvo mazda hyundai kia tesla dacia seat volkswagen elektroauto "
-        "fuhrerschein kombi moped e-auto"
+        "fuhrerschein kombi moped e-auto camper *bus bulli gebrauchtwagen leasing nissan suzuki "
+        "smart cabrio transporter"
     ),
     "appointment": (
         "arztbesuch wann_*_zahnarzt wann_muss verabredet vorstellungsgesprach | zahnarzttermin "
-        "kontrolltermin vorstellungsgesprach um_#:#_uhr um_#.# *termin"
+        "kontrolltermin vorstellungsgesprach um_#:#_uhr um_#.# *termin vorsorge mrt rontgen "
+        "impfung impftermin blutabnahme *untersuchung"
     ),
     "medication": (
         "arznei* pille* mittel behandel* | arznei* pille spray insulin tropfen salbe ibuprofen "
@@ -169,13 +206,17 @@ CUES = {
         "switch nintendo konsole minecraft"
     ),
     "colour": "farbe farben lieblingsfarbe | lieblingsfarbe farbe",
-    "fear": "angst fürchtet phobie | angst fürchte phobie panik grusel*",
+    "fear": (
+        "angst fürchtet phobie furchtet furchten schreckt | angst fürchte phobie panik grusel* "
+        "furchte hohenangst platzangst flugangst spinnen gruselt erschreck*"
+    ),
     "goal": (
         "ziel ziele traum traumt wunsch* | ziel traum traume_davon spare_auf wunsche_mir irgendwann"
     ),
     "doctor": (
-        "hausarzt zahnarzt arztin arzt therapeut* | hausarzt hausarztin zahnarzt zahnarztin "
-        "arztin dr therapeut*"
+        "hausarzt zahnarzt arztin arzt therapeut* facharzt | hausarzt hausarztin zahnarzt "
+        "zahnarztin arztin dr therapeut* orthopad* hautarzt* hautarztin kardiolog* gynakolog* "
+        "augenarzt* kieferorthopad* physiotherapie"
     ),
     "sleep": "schlaf* aufsteh* bett | schlaf* stehe_*_auf wecker fruhaufsteher* nachteule",
     "money": (
@@ -207,8 +248,9 @@ CUES = {
     ),
     "deadline": "frist abgabe prufung | frist abgabe abgeben prufung klausur",
     "diet": (
-        "ernahr* vegetari* vegan* fleisch | vegetari* vegan* pescetari* fleisch fisch koscher "
-        "halal gluten* laktose* pflanzlich"
+        "ernahr* vegetari* vegan* fleisch isst_*_fleisch fisch | vegetari* vegan* pescetari* "
+        "fleisch fisch koscher halal gluten* laktose* pflanzlich lebe_*_vegan esse_kein* "
+        "kein_fleisch verzichte zucker kase milchprodukt*"
     ),
     "sport": (
         "sport sportart* treibt trainier* | trainier* training marathon triathlon joggen jogg* "
@@ -217,4 +259,5 @@ CUES = {
         "kegeln pilates yoga skat* snowboard* tauch* tennis fussball ski radfahren radle "
         "tischtennis turn* wander*"
     ),
+    "email": "e-mail-adresse mailadresse e-mailadresse emailadresse |",
 }

@@ -5,57 +5,79 @@ from __future__ import annotations
 CUES = {
     "home": (
         "located location based_in city town village neighbourhood neighborhood reside* settle* "
-        "stay* rent rents landlord where_is_*_now | based_in based_out_of located neighbourhood "
-        "neighborhood rent* landlord flat_in studio_in cottage moved_to new_place my_place "
-        "place_in keys_to got_the_keys bought_a_house bought_a_flat relocat* settled settling "
-        "unpack* roommate* flatmate* housemate*"
+        "stay* rent rents landlord where_is_*_now where_*_living | based_in based_out_of located "
+        "neighbourhood neighborhood rent* landlord flat_in studio_in cottage moved_to new_place "
+        "my_place place_in keys_to got_the_keys bought_a_house bought_a_flat relocat* settled "
+        "settling unpack* roommate* flatmate* housemate* moved_into moving_into moved_back "
+        "moved_out settled_in settling_in resettled relocated our_new_house my_new_flat "
+        "new_apartment new_house bedsit dorm"
     ),
     "origin": (
         "homeland country_of_origin roots ancestry originally birthplace | originally homeland "
         "roots born_in raised_in grew_up emigrated immigrated came_here_from"
     ),
     "employer": (
-        "workplace firm organisation organization business startup earns_*_living | workplace "
-        "firm startup hired laid_off fired resigned promoted promotion new_job first_day shift "
-        "shifts my_boss freelance* self-employed start_at starting_at on_the_payroll "
-        "contract_with run_a_* own_a_shop own_business"
+        "workplace firm organisation organization business startup earns_*_living make_*_money "
+        "earn_money | workplace firm startup hired laid_off fired resigned promoted promotion "
+        "new_job first_day shift shifts my_boss freelance* self-employed start_at starting_at "
+        "on_the_payroll contract_with run_a_* own_a_shop own_business start_as started_as "
+        "starting_as start_a_new_job new_role joining i_manage handed_in_my_notice gave_notice "
+        "i_own my_company my_shop my_studio my_practice took_over opened_my opening_my "
+        "made_redundant job_at got_the_job"
     ),
     "profession": (
-        "occupation trade living for_work job employed earn_a_living paid_for | architect* "
-        "accountant* actor actress analyst artist barista barber beekeeper biologist bookkeeper "
-        "bricklayer builder butcher cabin_crew cardiologist carer chemist cleaner coach composer "
-        "cook copywriter courier curator dentist dietitian director economist editor electrician "
-        "engineer* farmer firefighter fisherman florist gardener geologist geographer graphic "
-        "hairdresser historian illustrator instructor interpreter janitor jeweller joiner judge "
-        "landscaper lecturer librarian lifeguard locksmith machinist marketing mason midwife "
-        "miner musician nanny notary nurse* optician optometrist painter paralegal paramedic "
-        "pastor pharmacist photographer physicist physio* pilot police* postman postwoman potter "
-        "principal producer professor psychologist radiologist ranger realtor receptionist roofer "
-        "sailor salesperson salesman saleswoman secretary security_guard seamstress "
-        "shop_assistant social_worker soldier statistician surgeon surveyor tailor teach teaches "
-        "therapist tour_guide trainer translator truck_driver tutor vet veterinarian "
-        "warehouse_worker web_dev* welder by_trade for_a_living promoted_to apprentice* intern "
-        "internship i_work_in i_run_a"
+        "occupation trade living for_work job employed earn_a_living paid_for make_*_money | "
+        "architect* accountant* actor actress analyst artist barista barber beekeeper biologist "
+        "bookkeeper bricklayer builder butcher cabin_crew cardiologist carer chemist cleaner "
+        "coach composer cook copywriter courier curator dentist dietitian director economist "
+        "editor electrician engineer* farmer firefighter fisherman florist gardener geologist "
+        "geographer graphic hairdresser historian illustrator instructor interpreter janitor "
+        "jeweller joiner judge landscaper lecturer librarian lifeguard locksmith machinist "
+        "marketing mason midwife miner musician nanny notary nurse* optician optometrist painter "
+        "paralegal paramedic pastor pharmacist photographer physicist physio* pilot police* "
+        "postman postwoman potter principal producer professor psychologist radiologist ranger "
+        "realtor receptionist roofer sailor salesperson salesman saleswoman secretary "
+        "security_guard seamstress shop_assistant social_worker soldier statistician surgeon "
+        "surveyor tailor teach teaches therapist tour_guide trainer translator truck_driver tutor "
+        "vet veterinarian warehouse_worker web_dev* welder by_trade for_a_living promoted_to "
+        "apprentice* intern internship i_work_in i_run_a start_as started_as starting_as role_as "
+        "position_as job_as dispatcher bartender sous-chef sous_chef sysadmin caretaker inspector "
+        "glazier stonemason upholsterer dressmaker brewer beautician stylist model dancer "
+        "choreographer conductor sculptor ceramicist animator tester recruiter broker "
+        "estate_agent banker auditor solicitor barrister magistrate detective anaesthetist "
+        "paediatrician pediatrician orthodontist chiropractor osteopath podiatrist counsellor "
+        "counselor priest vicar zookeeper groomer shepherd forester meteorologist astronomer "
+        "archaeologist sociologist linguist housewife househusband unemployed between_jobs "
+        "i_manage i_own"
     ),
     "age": (
         "age_of old years_of_age | years_of_age turning turned turn_# birthday_*_# in_my_forties "
-        "in_my_thirties in_my_twenties in_my_fifties in_my_sixties in_my_late_* in_my_early_*"
+        "in_my_thirties in_my_twenties in_my_fifties in_my_sixties in_my_late_* in_my_early_* "
+        "just_turned"
     ),
-    "birthday": "birthdate celebrate* | birthdate bday b-day born_on turn_#",
+    "birthday": (
+        "birthdate celebrate* | birthdate bday b-day born_on turn_# my_birthday birthday_is"
+    ),
     "food": (
         "dish dishes cuisine snack* dessert* meal_*_like treat pastry cake avoid | dish cuisine "
         "snack* dessert* pastry cake pie bread cheese sushi pizza pasta lasagn* curry ramen "
         "noodles soup stew steak burger* taco* dumpling* chocolate ice_cream rice fruit "
         "vegetables plant-based pork beef chicken_soup seafood shellfish dairy sugar keto "
-        "low-carb paleo fasting bake bakes baked roast risotto biryani pancake*"
+        "low-carb paleo fasting bake bakes baked roast risotto biryani pancake* gave_up cut_out "
+        "stopped_eating stop_eating no_longer_eat don't_eat never_eat oysters tofu hummus "
+        "porridge waffles omelette* gnocchi"
     ),
     "drink": (
-        "thirst* booze | espresso latte cappuccino matcha chai cider whisky whiskey gin cocktail* "
-        "lemonade soda cola milk teetotal* sober caffeine decaf kombucha"
+        "thirst* booze milk | espresso latte cappuccino matcha chai cider whisky whiskey gin "
+        "cocktail* lemonade soda cola milk teetotal* sober caffeine decaf kombucha dairy lactose "
+        "stopped_drinking no_alcohol don't_drink smoothie* hot_chocolate"
     ),
     "allergy": (
-        "tolerate* not_tolerate can't_*_eat should_*_avoid react* dangerous_for_* | allergic "
-        "react_badly makes_me_sneeze swell* rash hay_fever epipen epi-pen"
+        "tolerate* not_tolerate can't_*_eat should_*_avoid react* dangerous_for_* sensitiv* "
+        "make_*_ill make_*_sick must_avoid | allergic react_badly makes_me_sneeze swell* rash "
+        "hay_fever epipen epi-pen throat_close* throat_swell* close_up break_out breaks_out "
+        "break_me_out itch* sneez* sensitive_to can't_have cannot_have makes_me_ill makes_me_sick "
+        "upsets_my_stomach come_out_in comes_out_in bloat* blotches"
     ),
     "health": (
         "ailment suffer* diagnosis medical disorder chronic pain complaint headache* | suffer* "
@@ -63,12 +85,14 @@ CUES = {
         "insomnia hypertension blood_pressure cholesterol thyroid crohn* celiac coeliac eczema "
         "psoriasis tinnitus scoliosis lupus cancer broke_my sprained twisted hernia slipped_disc "
         "sciatica back_pain bad_back vertigo sinus* glaucoma hearing_aid* pacemaker sleep_apnea "
-        "endometriosis pregnan* fibromyalgia gout reflux ibs"
+        "endometriosis pregnan* fibromyalgia gout reflux ibs asthmatic diabetic epileptic "
+        "had_a_stroke heart_condition wheelchair colour-blind color-blind deaf"
     ),
     "partner": (
         "dating relationship significant_other marital engaged together_with better_half | "
         "ex-husband ex-wife dating divorced divorce widow* engaged my_other_half my_better_half "
-        "girlfriend boyfriend hubby missus newlywed*"
+        "girlfriend boyfriend hubby missus newlywed* been_together been_married "
+        "wedding_anniversary my_partner's"
     ),
     "children": (
         "offspring toddler twins stepson stepdaughter | toddler twins triplets newborn stepson "
@@ -82,10 +106,15 @@ CUES = {
     "friend": "best_friend pal mate",
     "colleague": "teammate workmate",
     "pets": (
-        "animal kitten cockatiel | cockatiel corgi beagle dachshund collie spaniel labradoodle "
-        "goldendoodle bulldog husky pug mutt tabby siamese persian maine_coon bunny rats rat mice "
-        "gecko iguana snake goldfish aquarium pony horses goats ducks parakeet budgies hedgehog "
-        "hens hen rescue_dog rescue_cat vet"
+        "animal kitten cockatiel companion | cockatiel corgi beagle dachshund collie spaniel "
+        "labradoodle goldendoodle bulldog husky pug mutt tabby siamese persian maine_coon bunny "
+        "rats rat mice gecko iguana snake goldfish aquarium pony horses goats ducks parakeet "
+        "budgies hedgehog hens hen rescue_dog rescue_cat vet cockatoo macaw lovebird* finch* "
+        "pigeon* axolotl tarantula frog* toad* newt* chameleon python boa degu* chinchilla* "
+        "gerbil* hamsters bunnies rabbits guinea_pigs ponies donkey* sheep llama* alpaca* pig "
+        "pigs goat geese goose duck whippet lurcher schnauzer dalmatian rottweiler doberman "
+        "chihuahua pomeranian maltese akita malamute setter cockapoo weimaraner bengal ragdoll "
+        "sphynx tomcat kitty pup puppies kittens stray"
     ),
     "leisure": (
         "exercise workout spend_*_evenings unwind relax pastime for_fun activities activity "
@@ -96,15 +125,21 @@ CUES = {
         "pottery ceramics sew* crochet* quilt* embroider* woodwork* carpentry origami sketch* "
         "draw drawing birdwatch* bird-watch* stargaz* astronomy camp camping bake baking puzzle* "
         "crosswords board_games dungeons collecting beekeep* foraging geocaching horse_riding "
-        "riding calligraphy watercolo* theatre improv ping-pong table_tennis"
+        "riding calligraphy watercolo* theatre improv ping-pong table_tennis collect "
+        "bird_watching genealogy model_trains chess_club book_club choir escape_rooms darts "
+        "billiards snooker"
     ),
     "music": (
         "play_*_instrument musical genre listen* | saxophone trumpet trombone clarinet oboe harp "
         "ukulele banjo accordion harmonica mandolin viola bass bassoon keyboard organ bagpipes "
         "percussion djembe synth* recorder flute lute choir soprano alto tenor baritone jazz rock "
-        "metal techno hip-hop folk classical"
+        "metal techno hip-hop folk classical play_the fiddle sitar koto xylophone marimba tuba "
+        "cornet piccolo french_horn concertina drum"
     ),
-    "film": "watch* documentary | watch* documentary cinema director",
+    "film": (
+        "watch* documentary cinema | watch* documentary cinema director rewatch* "
+        "movie_of_all_time horror_film* western"
+    ),
     "series": (
         "series show shows tv television sitcom streaming | series tv_show show sitcom netflix "
         "season episode* binge*"
@@ -138,8 +173,9 @@ CUES = {
         "train_to weekend_in week_in weeks_in"
     ),
     "commute": (
-        "way_to_work get_to_the_office transport* travel_to_work | tram metro subway tube cycle "
-        "walk_to carpool ferry bicycle"
+        "way_to_work get_to_the_office transport* travel_to_work get_around gets_around "
+        "getting_around mode_of_transport | tram metro subway tube cycle walk_to carpool ferry "
+        "bicycle everywhere e-bike e-scooter moped on_foot"
     ),
     "study": (
         "major degree_in enrolled course campus phd thesis master's bachelor's diploma | phd "
@@ -148,24 +184,32 @@ CUES = {
     ),
     "style": (
         "should_i_address reply response length tone style_of answer_*_questions writing_style "
-        "how_long_may kept_in formatted | short brief concise formal informal casual metric "
-        "bullet_points no_emojis without_emojis don't_use avoid plain spell lowercase uppercase "
-        "tables in_english in_spanish in_german in_french step_by_step"
+        "how_long_may kept_in formatted units unit_*_use how_*_answer how_*_respond how_*_reply "
+        "preferred_format how_*_addressed talk_to_* write_to_* phrase* | short brief concise "
+        "formal informal casual metric bullet_points no_emojis without_emojis don't_use avoid "
+        "plain spell lowercase uppercase tables in_english in_spanish in_german in_french "
+        "step_by_step celsius fahrenheit kilometres kilometers miles one_sentence two_sentences "
+        "three_sentences numbered straight_to_the_point get_to_the_point no_jargon "
+        "british_spelling american_spelling 24-hour cite sources by_my_first_name first_name "
+        "no_small_talk"
     ),
     "plans": "intend* upcoming going_to hope* | hope_to intend* planning",
     "car": (
-        "motorbike motorcycle scooter vehicle wheels | motorbike motorcycle scooter van mazda "
-        "nissan hyundai kia subaru volvo peugeot citroen opel audi mercedes chevrolet jeep suzuki "
-        "porsche seat dacia mini hybrid electric_car licence license drove"
+        "motorbike motorcycle scooter vehicle wheels get_around gets_around | motorbike "
+        "motorcycle scooter van mazda nissan hyundai kia subaru volvo peugeot citroen opel audi "
+        "mercedes chevrolet jeep suzuki porsche seat dacia mini hybrid electric_car licence "
+        "license drove can't_drive learner minivan camper* pickup motorhome lexus cupra vauxhall "
+        "corolla civic"
     ),
     "appointment": (
         "see_the_doctor see_the_dentist scheduled schedule when_is_*_dentist | scheduled "
-        "booked_in dentist_on surgery_on interview_on at_#:#_* on_the_#* slot"
+        "booked_in dentist_on surgery_on interview_on at_#:#_* on_the_#* slot check-up x-ray mri "
+        "scan blood_test vaccination"
     ),
     "medication": (
         "drug drugs prescri* treat* | prescri* inhaler insulin antibiotic* ibuprofen paracetamol "
         "metformin dose mg painkiller* antihistamine* vitamin* statin* beta_blocker* injection* "
-        "levothyroxine"
+        "levothyroxine tablet every_morning_for pill take_*_for"
     ),
     "phone": "call dial | reached_on call_me_on",
     "device": (
@@ -190,14 +234,19 @@ CUES = {
         "nintendo switch steam zelda minecraft"
     ),
     "colour": "colour color colours colors | colour color",
-    "fear": "afraid fear fears scared phobia | afraid fear fears scared terrified phobia panic",
+    "fear": (
+        "afraid fear fears scared phobia frighten* scare* terrif* | afraid fear fears scared "
+        "terrified phobia panic freak* creeps_me_out scare scares can't_bear heights spiders "
+        "claustrophob* arachnophob*"
+    ),
     "goal": (
         "goal goals dream dreams ambition aspire* want_to_become aim | goal goals dream_of "
         "my_dream ambition aspire* saving_for saving_up someday"
     ),
     "doctor": (
         "dentist gp doctor's_name therapist vet physician specialist | dentist gp my_doctor dr "
-        "therapist physician specialist"
+        "therapist physician specialist physio surgeon dermatolog* cardiolog* gynaecolog* "
+        "paediatrician orthodontist optician"
     ),
     "sleep": (
         "sleep sleeps bedtime wake wakes get_up gets_up | sleep bedtime wake get_up alarm "
@@ -235,8 +284,9 @@ CUES = {
         "by_monday"
     ),
     "diet": (
-        "diet vegetarian vegan meatless dietary | vegetarian vegan pescatarian kosher halal "
-        "gluten lactose keto meat fish plant-based dairy"
+        "diet vegetarian vegan meatless dietary eats_meat eat_meat eat_fish | vegetarian vegan "
+        "pescatarian kosher halal gluten lactose keto meat fish plant-based dairy gave_up_meat "
+        "no_meat stopped_eating_meat dairy-free gluten-free sugar"
     ),
     "sport": (
         "sport sports exercise workout | train_for training marathon triathlon exercise* workout* "
@@ -244,5 +294,11 @@ CUES = {
         "judo karate taekwondo fencing archery badminton squash basketball volleyball cricket "
         "rugby hockey golf bowling pilates yoga crossfit skateboard* snowboard* ski skiing skate "
         "skating dive diving scuba tennis football soccer cycl* gym ping-pong"
+    ),
+    "email": "email_address e-mail_address mail_address |",
+    "relatives": (
+        "in-law in-laws father-in-law mother-in-law brother-in-law sister-in-law stepmother "
+        "stepfather godmother godfather | father-in-law mother-in-law brother-in-law "
+        "sister-in-law stepmother stepfather stepdad stepmum godmother godfather"
     ),
 }

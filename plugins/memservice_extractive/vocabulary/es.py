@@ -6,21 +6,26 @@ CUES = {
     "home": (
         "domicilio ciudad localidad barrio pueblo residencia donde_*_ahora alquil* instal* | "
         "domicilio barrio me_mude nos_mudamos mudanza alquil* instal* nuevo_piso departamento "
-        "empadronad* compramos_un compre_un vivienda"
+        "empadronad* compramos_un compre_un vivienda nos_instalamos vivo_con mudad* me_traslade "
+        "traslad* nos_hemos_mudado piso_nuevo casa_nueva apartamento"
     ),
     "origin": (
         "natural_de procede* procedencia raices lugar_de_nacimiento | natural_de raices "
         "originari* me_crie criad*"
     ),
     "employer": (
-        "empleador compania negocio despacho laboral contratad* puesto_de_trabajo | empleador "
-        "compania negocio despacho contratar* contrataron ascendieron ascendido ascenso renunci* "
-        "autonom* nuevo_trabajo turno turnos jefe jornada fichad* entre_a_trabajar"
+        "empleador compania negocio despacho laboral contratad* puesto_de_trabajo como_se_gana "
+        "gana_*_vida | empleador compania negocio despacho contratar* contrataron ascendieron "
+        "ascendido ascenso renunci* autonom* nuevo_trabajo turno turnos jefe jornada fichad* "
+        "entre_a_trabajar doy_clases he_dejado empiezo_a_trabajar trabajo_en abri abrimos monte "
+        "mi_propi* negocio_propio dirijo gestiono llevo_un llevo_una fichado me_despidieron "
+        "me_han_despedido me_contrataron cambie_de_trabajo cambiado_de_trabajo he_cambiado "
+        "en_paro desempleado desempleada"
     ),
     "profession": (
-        "a_que_se_dedica se_gana_la_vida cargo empleo labor profesional trabaja_* | "
-        "soy_arquitect* soy_contador* soy_contable soy_periodista soy_dentista soy_bombero "
-        "soy_policia soy_piloto soy_fontaner* soy_carpinter* soy_pintor* soy_panader* "
+        "a_que_se_dedica se_gana_la_vida cargo empleo labor profesional trabaja_* como_se_gana "
+        "gana_*_vida | soy_arquitect* soy_contador* soy_contable soy_periodista soy_dentista "
+        "soy_bombero soy_policia soy_piloto soy_fontaner* soy_carpinter* soy_pintor* soy_panader* "
         "soy_peluquer* soy_conductor* soy_taxista soy_traductor* soy_fotograf* soy_disenador* "
         "soy_programador* soy_psicolog* soy_veterinari* soy_farmaceutic* soy_maestr* "
         "soy_agricultor* soy_albanil soy_actor soy_actriz soy_music* soy_biolog* soy_quimic* "
@@ -28,47 +33,65 @@ CUES = {
         "periodista bombero enfermer* profesor* ingenier* abogad* programador* disenador* "
         "psicolog* veterinari* farmaceutic* maestr* panader* peluquer* carpinter* fontaner* "
         "traductor* fotograf* soldador* contable trabajo_en_* de_profesion de_oficio pension "
-        "autonomo encargad* repartidor* taxista conductor* apicultor* matrona bibliotecari*"
+        "autonomo encargad* repartidor* taxista conductor* apicultor* matrona bibliotecari* "
+        "doy_clases soy_*ista soy_*logo soy_*loga soy_*grafo soy_*grafa soy_*ador soy_*adora "
+        "soy_*ero soy_*era soy_*tor soy_*tora soy_guia soy_chef soy_juez soy_cocinero "
+        "trabajo_de_* trabajo_como_* dirijo gestiono llevo_un llevo_una monitor* instructor* "
+        "ama_de_casa en_paro"
     ),
     "age": "que_edad anos_cumple cuantos_anos | cumplo_# cumplido_# anos_tengo treinta*",
     "birthday": (
-        "fecha_de_nacimiento nacio_* cumple cuando_nacio | cumple cumplo_anos nacimiento cumplo_#"
+        "fecha_de_nacimiento nacio_* cumple cuando_nacio | cumple cumplo_anos nacimiento cumplo_# "
+        "mi_cumpleanos mi_cumple"
     ),
     "food": (
         "plato platos aliment* gastronom* postre merienda evita receta | plato arroz paella "
         "tortilla pan queso pizza pasta sopa postre chocolate helado pescado marisco fruta "
         "verdura* cordero pollo cerdo ternera jamon tarta pastel croquetas empanada* asado "
-        "ceviche tacos guiso lentejas sin_lactosa ayuno"
+        "ceviche tacos guiso lentejas sin_lactosa ayuno ya_no_como dejado_de_comer deje_de_comer "
+        "lacteos legumbres gazpacho churros cocido fabada arepas garbanzos"
     ),
     "drink": (
-        "tomar | mate infusion* leche agua vermut ron whisky ginebra cerveza* cafe* refresco "
-        "abstemi*"
+        "tomar leche | mate infusion* leche agua vermut ron whisky ginebra cerveza* cafe* "
+        "refresco abstemi* no_bebo dejado_el_cafe deje_el_alcohol zumos horchata cava sidra "
+        "tequila"
     ),
     "allergy": (
-        "tolera soporta_* sienta_mal no_puede_comer reaccion | reaccion sienta_mal sientan_mal "
-        "me_hincho ronchas urticaria celiac* no_puedo_comer me_pica"
+        "tolera soporta_* sienta_mal no_puede_comer reaccion hace_dano prohibid* "
+        "alimento_*_evitar | reaccion sienta_mal sientan_mal me_hincho ronchas urticaria celiac* "
+        "no_puedo_comer me_pica me_da_urticaria me_dan me_hincha me_pican picor sarpullido "
+        "estornud* me_sienta_fatal me_sienta_mal me_sientan_fatal prohibid* habones"
     ),
     "health": (
         "dolencia padece sufre problema_de_salud medic* dolor* condicion | padezco sufro dolor* "
         "hipertension tension tiroides artritis artrosis epilep* anemia depres* ansiedad insomnio "
         "cancer hernia ciatica lumbalgia me_rompi me_torci fractura embaraz* colesterol migrana* "
-        "celiac* dermatitis psoriasis tdah apnea vertigo* audifono*"
+        "celiac* dermatitis psoriasis tdah apnea vertigo* audifono* asmatic* diabetic* epileptic* "
+        "infarto silla_de_ruedas sord* daltonic* lupus"
     ),
     "partner": (
         "sentimental estado_civil relacion conyuge sale_con | divorciad* separad* viud* mi_ex "
-        "prometid* conyuge saliendo_con me_case"
+        "prometid* conyuge saliendo_con me_case mi_pareja mi_chico mi_chica casados "
+        "llevamos_juntos enamorad*"
     ),
     "children": (
         "descendencia crio gemelos mellizos hijastr* | gemelos mellizos crio cria nene nena "
         "mayor_se_llama pequena pequeno hijastr*"
     ),
     "siblings": "hermano hermana hermanas | hermano hermana hermanas gemelo gemela",
-    "relatives": "cunado cunada suegra suegro nieto nieta",
+    "relatives": (
+        "cunado cunada suegra suegro nieto nieta yerno nuera padrastro madrastra padrino madrina "
+        "cuñad* suegr* | cunado cunada suegra suegro nieto nieta yerno nuera padrastro madrastra "
+        "padrino madrina"
+    ),
     "friend": "mejor_amig*",
     "pets": (
         "animal_de_compania bicho | cachorro perrito gatito galgo podenco labrador caniche "
         "mestizo conejo conejos cobaya periquito* cotorra iguana serpiente peces pecera acuario "
-        "burro cabra* gallina* pato raton hamster tortugas siames"
+        "burro cabra* gallina* pato raton hamster tortugas siames loros periquito cacatua hurón "
+        "huron hurones cobayas jerbo chinchilla erizo ajolote rana sapo camaleon tarantula paloma "
+        "palomas oveja ovejas alpaca cerdo cerdos patos ganso potro yegua gatitos gatit* perrit* "
+        "bulldog dalmata pastor_aleman golden husky chihuahua galga adopt*"
     ),
     "leisure": (
         "entretien* ratos_libres se_divierte actividad entrena ejercicio ocio | entreno "
@@ -76,14 +99,16 @@ CUES = {
         "surf remo kayak voley padel baloncesto golf boxeo judo karate esgrima patin* esqui* "
         "buceo ceramica costura tejer tejo punto ganchillo bordar dibuj* fotograf* teatro zumba "
         "pilates salsa tango baile huerto jardiner* videojuegos rompecabezas puzles crucigramas "
-        "acampar setas pescar acuarela* caligrafia"
+        "acampar setas pescar acuarela* caligrafia coleccion* coro club_de_lectura billar dardos "
+        "petanca genealogia aeromodelismo"
     ),
     "music": (
         "instrumento_* genero escucha | saxofon trompeta trombon clarinete oboe arpa ukelele "
         "acordeon armonica bateria bajo contrabajo violonchelo chelo flauta organo teclado tambor "
-        "cajon bandoneon charango jazz rock flamenco soprano"
+        "cajon bandoneon charango jazz rock flamenco soprano toco_la toco_el gaita laud trompa "
+        "tuba timbal xilofono coral pandereta"
     ),
-    "film": "peli pelis | peli pelis",
+    "film": "peli pelis",
     "series": "serie series television | serie temporada capitulo* netflix",
     "book": "lectura obra poema* literatura | lectura poema* novel* leyendo releo",
     "favourite": (
@@ -107,26 +132,30 @@ CUES = {
         "mochiler* nos_vamos me_voy iremos vuelos viaj*"
     ),
     "commute": (
-        "desplaza* transporte ir_al_trabajo llega_al_trabajo | bici bicicleta metro autobus tren "
-        "moto a_pie andando patinete"
+        "desplaza* transporte ir_al_trabajo llega_al_trabajo se_mueve medio_de_transporte | bici "
+        "bicicleta metro autobus tren moto a_pie andando patinete caminando scooter"
     ),
     "study": (
         "titulacion carrera_* curs* licenciatura grado matricul* instituto | carrera master "
         "doctorado grado licenciatura tesis facultad matricul* instituto fp oposicion* semestre"
     ),
     "style": (
-        "tratar trato respond* contest* tono estilo extension larg* redact* idioma_*_responder | "
+        "tratar trato respond* contest* tono estilo extension larg* redact* idioma_*_responder "
+        "como_*_contestar como_*_escribir cuantas_personas formato_* unidades tutear tutearle | "
         "breve* cort* concis* tutea* trata* de_usted de_tu sin_emojis emojis formal informal tono "
-        "lista tablas evita prefiero_que vinetas en_espanol directo al_grano"
+        "lista tablas evita prefiero_que vinetas en_espanol directo al_grano celsius para_dos "
+        "para_cuatro kilometros sin_rodeos numerad* ejemplos fuentes sin_tecnicismos resumid* "
+        "una_frase dos_frases tres_frases"
     ),
     "plans": "pretende tiene_previsto | pienso previsto proxim*",
     "car": (
         "moto maneja motocicleta furgoneta | moto furgoneta volkswagen opel peugeot citroen kia "
-        "hyundai nissan mazda dacia fiat bmw audi tesla electrico carnet"
+        "hyundai nissan mazda dacia fiat bmw audi tesla electrico carnet autocaravana camper "
+        "carnet_de_conducir suzuki volvo mini jeep"
     ),
     "appointment": (
         "medico_cuando dentista_cuando revision consulta hora_con entrevista | revision dentista "
-        "consulta hora_con entrevista a_las_*"
+        "consulta hora_con entrevista a_las_* analisis radiografia resonancia vacuna"
     ),
     "medication": (
         "farmaco* tratamiento recet* | recet* inhalador insulina antibiotic* ibuprofeno "
@@ -152,13 +181,17 @@ CUES = {
         "videojuego* consola juego | videojuego* consola playstation xbox nintendo switch minecraft"
     ),
     "colour": "color colores | color",
-    "fear": "miedo teme fobia asusta | miedo temo fobia panico me_asusta* aterra*",
+    "fear": (
+        "miedo teme fobia asusta temor asustan | miedo temo fobia panico me_asusta* aterra* "
+        "me_dan_miedo me_da_miedo vertigo claustrofob* aranas alturas me_aterr*"
+    ),
     "goal": (
         "meta objetivo sueno suena ambicion | meta objetivo mi_sueno sueno_con ahorrando algun_dia"
     ),
     "doctor": (
         "dentista medico_de_cabecera doctor* terapeuta | dentista mi_medic* doctor* dra terapeuta "
-        "fisioterapeuta"
+        "fisioterapeuta oculista dermatolog* cardiolog* ginecolog* traumatolog* pediatra "
+        "ortodoncista"
     ),
     "sleep": (
         "duerme dormir despierta levanta | duermo dormir despiert* me_levanto madrug* trasnoch*"
@@ -184,8 +217,9 @@ CUES = {
     "garden": "jardin plantas huerto cultiva | jardin plantas huerto cultivo tomates balcon",
     "deadline": "plazo entrega examen | plazo entrega entregar examen examenes",
     "diet": (
-        "dieta vegetarian* vegan* restriccion alimentari* carne | vegetarian* vegan* carne "
-        "pescado gluten celiac* lactosa dieta keto halal kosher"
+        "dieta vegetarian* vegan* restriccion alimentari* carne come_carne | vegetarian* vegan* "
+        "carne pescado gluten celiac* lactosa dieta keto halal kosher ya_no_como dejado_de_comer "
+        "deje_de_comer lacteos azucar"
     ),
     "sport": (
         "deporte deportes entrena ejercicio | entreno entrenamiento gimnasio maraton nado nadar "
@@ -193,4 +227,5 @@ CUES = {
         "padel baloncesto golf boxeo judo karate esgrima patin* esqui* buceo tenis futbol "
         "balonmano rugby yoga pilates"
     ),
+    "email": "direccion_de_correo correo_electronico |",
 }

@@ -6,13 +6,16 @@ CUES = {
     "home": (
         "ville quartier residence logement installe* lieu_de_residence demeure* | ville quartier "
         "emmenage* installe* loue appart studio colocation coloc logement nouvel_appart maison_a "
-        "habite_a"
+        "habite_a vient_d'emmenager viens_d'emmenager on_a_demenage nous_avons_emmenage aménag* "
+        "amenage pose_mes_valises pose_nos_valises nouvelle_maison notre_maison"
     ),
     "origin": "originaire racines lieu_de_naissance d'ou | originaire racines nee_en ne_en nes_a",
     "employer": (
-        "societe boite poste embauch* employ* bosse | bosse boite societe poste embauch* cdi cdd "
-        "licenci* demission* promu* promotion stage nouveau_boulot boulot usine auto-entrepreneu* "
-        "j'ai_quitte"
+        "societe boite poste embauch* employ* bosse gagne_*_vie | bosse boite societe poste "
+        "embauch* cdi cdd licenci* demission* promu* promotion stage nouveau_boulot boulot usine "
+        "auto-entrepreneu* j'ai_quitte change_de_metier change_de_travail nouveau_travail "
+        "monte_ma_boite cree_ma cree_mon ouvert_ma ouvert_mon je_tiens je_gere je_dirige "
+        "au_chomage reconversion pris_un_poste rejoint"
     ),
     "profession": (
         "profession* exerce gagne_*_vie travaille_*_comme boulot quel_poste occupe | "
@@ -27,46 +30,63 @@ CUES = {
         "je_suis_apicult* infirmi* boulang* coiffeu* plombi* menuisi* graphiste architecte "
         "comptable libraire fleuriste cuisini* mecanicien* electricien* factrice facteur instit "
         "institutrice professeur* prof kine decorat* ebeniste* en_tant_que de_metier devenu* "
-        "apprenti* alternance patissi*"
+        "apprenti* alternance patissi* je_suis_*eur je_suis_*euse je_suis_*iste je_suis_*logue "
+        "je_suis_*graphe je_suis_*trice je_suis_*icien je_suis_*icienne je_suis_cheffe "
+        "je_suis_juge je_tiens_un je_tiens_une je_gere je_dirige mon_metier reconversion "
+        "au_chomage mere_au_foyer apiculteur apicultrice"
     ),
     "age": "quel_age_* annee_de_naissance | ans_et_demi l'age_de fete_mes_# trentaine quarantaine",
-    "birthday": "anniv date_de_naissance | anniv ne_en nee_en fete_mes",
+    "birthday": "anniv date_de_naissance | anniv ne_en nee_en fete_mes mon_anniversaire",
     "food": (
-        "aliment* plat plats gourmand* dessert gouter evite alimentation | plat fromage pain "
-        "pizza pates soupe raclette gratin tartiflette couscous sushi curry chocolat glace "
+        "aliment* plat plats gourmand* dessert gouter evite alimentation ne_mange | plat fromage "
+        "pain pizza pates soupe raclette gratin tartiflette couscous sushi curry chocolat glace "
         "poisson fruits_de_mer legume* fruit* poulet boeuf gateau tarte crepe* quiche vegetarien* "
-        "lactose gluten jeune cuisiner patisserie"
+        "lactose gluten jeune cuisiner patisserie plus_de_* ne_mange_plus arrete_de_manger "
+        "arrete_le arrete_la arrete_les laitages choucroute galette* cassoulet ratatouille "
+        "pot-au-feu huitres"
     ),
     "drink": (
-        "boire_* | tisane infusion lait eau cidre champagne rhum whisky pastis cafe* expresso "
-        "limonade sobre"
+        "boire_* lait | tisane infusion lait eau cidre champagne rhum whisky pastis cafe* "
+        "expresso limonade sobre ne_bois_plus ne_bois_pas sans_alcool jus_de chocolat_chaud"
     ),
     "allergy": (
-        "supporte* tolere* eviter reaction interdit | reaction supporte_pas supporte_mal "
-        "tolere_pas urticaire gonfle* eternu* rhume_des_foins coeliaque anaphyl* boutons"
+        "supporte* tolere* eviter reaction interdit peut_*_pas_manger nocif dangereu* | reaction "
+        "supporte_pas supporte_mal tolere_pas urticaire gonfle* eternu* rhume_des_foins coeliaque "
+        "anaphyl* boutons interdit interdite interdites interdits urgences gratte plaques "
+        "demangeaison* demange oedeme rougeurs me_rend_malade me_rendent_malade digere_pas "
+        "digere_mal quincke eternue"
     ),
     "health": (
         "souffre* sante_* maladie probleme* douleur* mal_* | souffre* douleur* mal_au mal_a "
         "hypertension tension thyroide arthrite arthrose epilep* anemi* depress* anxiete insomni* "
         "cancer hernie sciatique lumbago casse_le casse_la foule* entorse enceinte cholesterol "
-        "eczema psoriasis tdah acouphene* apnee vertige* prothese asthmatique diabetique"
+        "eczema psoriasis tdah acouphene* apnee vertige* prothese asthmatique diabetique "
+        "allergique_a epileptique avc fauteuil_roulant malentendant* sourd* daltonien* "
+        "spondylarthrite"
     ),
     "partner": (
         "couple situation_amoureuse conjoint* sort_avec vie_sentimentale | divorce* separe* veuf "
-        "veuve mon_ex en_couple fiance* pacse* copain copine amoureu*"
+        "veuve mon_ex en_couple fiance* pacse* copain copine amoureu* mon_homme ma_moitie "
+        "nous_vivons_ensemble ensemble_depuis ma_femme mon_mari"
     ),
     "children": (
         "bambin jumeaux jumelles beau-fils belle-fille gamin* gosse* | jumeaux jumelles gamin* "
         "gosse* petit_dernier petite_derniere aine ainee cadet* beau-fils belle-fille"
     ),
     "siblings": "frere freres soeur soeurs | frere freres soeur soeurs jumeau jumelle",
-    "relatives": "beau-frere belle-soeur belle-mere beau-pere petit-fils petite-fille",
+    "relatives": (
+        "beau-frere belle-soeur belle-mere beau-pere petit-fils petite-fille gendre bru parrain "
+        "marraine beaux-parents"
+    ),
     "friend": "meilleur_ami meilleure_amie pote copain",
     "pets": (
         "compagnie bestiole chiot chaton | chiot chaton labrador berger caniche teckel bouledogue "
         "batard batarde lapin lapins cochon_d'inde perruche* iguane serpent poisson_rouge "
         "poissons aquarium ane chevre* poule poules canard souris rat hamster gecko tortues "
-        "siamois furet"
+        "siamois furet perroquets perruches cacatoes furets cochons_d'inde octodon gerbille* "
+        "chinchilla herisson axolotl grenouille* crapaud cameleon mygale pigeon* mouton* alpaga* "
+        "cochon poney oie* dalmatien husky chihuahua epagneul setter malinois golden chatons "
+        "chiots minou matou adopt*"
     ),
     "leisure": (
         "activite* detend* exerce_*_sport pratique passe_*_temps soirees entraine | entraine* "
@@ -74,12 +94,15 @@ CUES = {
         "kayak volley handball basket rugby badminton squash golf boxe judo karate escrime patin* "
         "plongee poterie ceramique couture coudre tricot* crochet brod* dessin* photo* theatre "
         "zumba pilates salsa tango danse potager jardin* puzzle* mots_croises camping champignons "
-        "pecher aquarelle* calligraphie petanque equitation cuisine origami"
+        "pecher aquarelle* calligraphie petanque equitation cuisine origami chorale flechettes "
+        "billard genealogie collectionne philatelie club_de_lecture"
     ),
     "music": (
         "instrument_* joue_*_instrument genre ecoute | saxophone trompette trombone clarinette "
         "hautbois harpe ukulele accordeon harmonica batterie basse contrebasse violoncelle flute "
-        "orgue clavier tambour percussion* cornemuse jazz rock soprano alto tenor"
+        "orgue clavier tambour percussion* cornemuse jazz rock soprano alto tenor je_joue_de "
+        "joue_de_l'* joue_de_la cor tuba basson clavecin xylophone fanfare vielle biniou "
+        "mandoline"
     ),
     "film": "regarde | realisateur",
     "series": "serie series tele television regarde | serie saison episode* netflix",
@@ -108,8 +131,8 @@ CUES = {
         "vacances_en"
     ),
     "commute": (
-        "transport se_rend trajet_* va_au_travail | trajet metro tram bus train a_pied "
-        "trottinette bicyclette"
+        "transport se_rend trajet_* va_au_travail se_deplace moyen_de_locomotion | trajet metro "
+        "tram bus train a_pied trottinette bicyclette a_velo covoitur* a_moto"
     ),
     "study": (
         "diplome fac cursus licence master formation lycee | fac licence master doctorat these "
@@ -117,18 +140,21 @@ CUES = {
     ),
     "style": (
         "repondre reponse* ton style longueur s'adresser tutoyer vouvoyer format rediger "
-        "langue_*_reponse faut-il | court* bref* concis* vouvoie* tutoie* tutoyez vouvoyez "
+        "langue_*_reponse faut-il faut-il_*_tutoyer comment_*_adresser comment_*_repondre "
+        "presenter unites format_* | court* bref* concis* vouvoie* tutoie* tutoyez vouvoyez "
         "sans_emoji* emoji* formel familier liste* tableau evite puces en_francais direct "
-        "simplement"
+        "simplement phrases_courtes celsius kilometres sans_detour droit_au_but va_a_l'essentiel "
+        "numerot* exemples sources jargon une_phrase deux_phrases trois_phrases prenom"
     ),
     "plans": "compte_* envisage | envisage compte prevu prochain*",
     "car": (
         "moto scooter roule camion | moto scooter volkswagen opel toyota ford dacia fiat bmw audi "
-        "tesla kia hyundai mazda clio twingo electrique permis"
+        "tesla kia hyundai mazda clio twingo electrique permis camping-car fourgon van utilitaire "
+        "permis_de_conduire suzuki nissan volvo mini jeep seat skoda"
     ),
     "appointment": (
         "rdv medecin_quand consultation dentiste_quand entretien | consultation dentiste "
-        "entretien a_#_heures a_#h*"
+        "entretien a_#_heures a_#h* irm radio vaccin prise_de_sang controle"
     ),
     "medication": (
         "traite* ordonnance cachet* pilule* | ordonnance cachet* pilule inhalateur insuline "
@@ -144,7 +170,7 @@ CUES = {
     "learning": (
         "apprendre formation lecons inscri* | apprendre lecons inscri* initiation atelier me_mets_a"
     ),
-    "smoking": "cigarette* tabac vapot* fumer | cigarette* tabac vapot* fumer",
+    "smoking": "cigarette* tabac vapot* fumer",
     "author": "poete romanci* | poete romanci* auteu* ecrivain*",
     "singer": "artiste music* | artiste concert album chanson*",
     "team": "equipe club supporte supporter | equipe club supporter supportrice match abonne*",
@@ -153,11 +179,14 @@ CUES = {
         "minecraft"
     ),
     "colour": "couleur couleurs | couleur",
-    "fear": "peur craint phobie effraie | peur crains phobie panique effraie terrifi* angoisse",
+    "fear": (
+        "peur craint phobie effraie redoute effray* | peur crains phobie panique effraie terrifi* "
+        "angoisse j'ai_peur redoute vertige claustrophob* araignees hauteurs me_terrifie"
+    ),
     "goal": "but objectif reve ambition | objectif mon_reve reve_de economise un_jour",
     "doctor": (
         "dentiste medecin_traitant medecin docteur therapeute | dentiste medecin docteur dr "
-        "therapeute kine"
+        "therapeute kine dermato* cardiolog* gyneco* ophtalmo* pediatre orthodontiste osteo*"
     ),
     "sleep": (
         "dort dormir couche leve reveille | dors dormir couche leve_a reveil* leve-tot couche-tard"
@@ -176,13 +205,14 @@ CUES = {
         "photoshop"
     ),
     "project": "projet* ecrit travaille_sur | projet* ecris travaille_sur these",
-    "collection": "collection* | collection*",
+    "collection": "collection*",
     "volunteering": "benevol* association | benevol* association refuge",
     "garden": "jardin plantes potager balcon | jardin plantes potager balcon tomates",
-    "deadline": "echeance delai examen rendre | echeance delai examen rendre",
+    "deadline": "echeance delai examen rendre",
     "diet": (
-        "regime vegetari* vegan* vegetalien* viande | vegetari* vegan* vegetalien* viande poisson "
-        "gluten lactose halal casher regime"
+        "regime vegetari* vegan* vegetalien* viande mange_*_viande ne_mange | vegetari* vegan* "
+        "vegetalien* viande poisson gluten lactose halal casher regime plus_de_gluten "
+        "plus_de_viande ne_mange_plus arrete_la_viande sucre laitages sans_gluten"
     ),
     "sport": (
         "sport sports entraine | entraine* marathon nage nager natation courir course velo "
@@ -190,4 +220,5 @@ CUES = {
         "handball basket rugby badminton squash golf boxe judo karate escrime patin* plongee "
         "tennis football foot ski yoga pilates"
     ),
+    "email": "adresse_e-mail adresse_mail adresse_electronique adresse_email |",
 }

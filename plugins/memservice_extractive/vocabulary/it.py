@@ -6,70 +6,87 @@ CUES = {
     "home": (
         "citta quartiere paese residenza risiede risiedo domicilio stabilit* affitt* | citta "
         "quartiere risiedo domicilio trasferit* affitt* stabilit* casa_nuova nuova_casa trilocale "
-        "bilocale monolocale coinquilin* comprato_casa preso_casa convivo"
+        "bilocale monolocale coinquilin* comprato_casa preso_casa convivo ci_siamo_trasferit* "
+        "preso_in_affitto andato_a_vivere andata_a_vivere andati_a_vivere vivo_con "
+        "nuovo_appartamento casa_mia"
     ),
     "origin": (
         "originari* provenienza proviene radici luogo_di_nascita | originari* radici provengo "
         "sono_nat*"
     ),
     "employer": (
-        "datore impresa negozio posto_di_lavoro occupat* dipendente | impresa negozio posto "
-        "assun* licenzi* dimess* promoss* promozione nuovo_lavoro turno turni contratto stage "
-        "tirocinio partita_iva fabbrica ospedale"
+        "datore impresa negozio posto_di_lavoro occupat* dipendente si_guadagna guadagna_*_vivere "
+        "| impresa negozio posto assun* licenzi* dimess* promoss* promozione nuovo_lavoro turno "
+        "turni contratto stage tirocinio partita_iva fabbrica ospedale gestisco dirigo aperto_un "
+        "aperto_una apro mi_sono_licenziat* cambiato_lavoro nuovo_impiego lavoro_presso lavoro_in "
+        "mia_attivita in_proprio disoccupat*"
     ),
     "profession": (
-        "mestiere di_cosa_si_occupa occupazione si_guadagna fa_nella_vita che_lavoro ruolo | "
-        "sono_architett* sono_commercialista sono_giornalista sono_dentista sono_pompiere "
-        "sono_poliziott* sono_pilota sono_idraulic* sono_falegname sono_pittore sono_panettier* "
-        "sono_parrucchier* sono_autista sono_tradut* sono_fotograf* sono_grafic* sono_psicolog* "
-        "sono_veterinari* sono_farmacista sono_maestr* sono_agricolt* sono_muratore sono_attore "
-        "sono_attrice sono_music* sono_biolog* sono_chimic* sono_segretari* sono_commess* "
-        "sono_fisioterapist* sono_ostetric* sono_cuoc* sono_camerier* sono_meccanic* "
-        "sono_elettricist* sono_tecnic* insegno insegnante infermier* architetto giornalista "
-        "programmator* sviluppator* panettier* parrucchier* idraulico falegname fornai* "
-        "pasticcer* sarta sarto bibliotecari* fiorai* postin* come_commess* apicolt* impiegat* "
-        "di_professione tassista macchinista professoressa professore maestra"
+        "mestiere di_cosa_si_occupa occupazione si_guadagna fa_nella_vita che_lavoro ruolo "
+        "guadagna_*_vivere | sono_architett* sono_commercialista sono_giornalista sono_dentista "
+        "sono_pompiere sono_poliziott* sono_pilota sono_idraulic* sono_falegname sono_pittore "
+        "sono_panettier* sono_parrucchier* sono_autista sono_tradut* sono_fotograf* sono_grafic* "
+        "sono_psicolog* sono_veterinari* sono_farmacista sono_maestr* sono_agricolt* "
+        "sono_muratore sono_attore sono_attrice sono_music* sono_biolog* sono_chimic* "
+        "sono_segretari* sono_commess* sono_fisioterapist* sono_ostetric* sono_cuoc* "
+        "sono_camerier* sono_meccanic* sono_elettricist* sono_tecnic* insegno insegnante "
+        "infermier* architetto giornalista programmator* sviluppator* panettier* parrucchier* "
+        "idraulico falegname fornai* pasticcer* sarta sarto bibliotecari* fiorai* postin* "
+        "come_commess* apicolt* impiegat* di_professione tassista macchinista professoressa "
+        "professore maestra gestisco dirigo faccio_l'* faccio_lo lavoro_da sono_*ista sono_*logo "
+        "sono_*loga sono_*grafo sono_*grafa sono_*tore sono_*trice sono_*iere sono_*iera "
+        "sono_*aio sono_*aia sono_chef sono_giudice casaling* disoccupat* geometra"
     ),
     "age": (
         "eta anni_ha quanti_anni_* | anni_compiuti compio_# compiro_# ne_ho_# trentina quarantina"
     ),
-    "birthday": "data_di_nascita quando_e_nat* | compio_#",
+    "birthday": "data_di_nascita quando_e_nat* | compio_# mio_compleanno",
     "food": (
         "piatto piatti alimentare alimentazione dolce colazione cena pranzo evita cucina ricetta "
         "| piatto pasta pizza riso risotto lasagne pane formaggio zuppa minestrone gelato "
         "cioccolato pesce frutti_di_mare verdur* frutta pollo maiale manzo torta tiramisu "
-        "parmigiana gnocchi polenta sushi cena colazione pranzo lattosio glutine celiac* digiuno"
+        "parmigiana gnocchi polenta sushi cena colazione pranzo lattosio glutine celiac* digiuno "
+        "non_mangio_piu smesso_di_mangiare eliminato latticini legumi piadina focaccia carbonara "
+        "arancini cannoli"
     ),
     "drink": (
-        "berne | espresso cappuccino tisana latte acqua birre prosecco spritz grappa rum whisky "
-        "limonata astemi* analcolic*"
+        "berne latte | espresso cappuccino tisana latte acqua birre prosecco spritz grappa rum "
+        "whisky limonata astemi* analcolic* non_bevo smesso_di_bere senza_alcol cioccolata "
+        "limoncello amaro"
     ),
     "allergy": (
-        "tollera reazione evitare non_puo_mangiare | tollero reazione gonfia* orticaria "
-        "non_posso_mangiare celiac* starnut* raffreddore_da_fieno"
+        "tollera reazione evitare non_puo_mangiare fa_male puo_*_mangiare vietat* | tollero "
+        "reazione gonfia* orticaria non_posso_mangiare celiac* starnut* raffreddore_da_fieno "
+        "fanno_venire fa_venire mi_gonfi* prurito pizzica bolle macchie starnutisc* mi_fa_male "
+        "mi_fanno_male vietat* asma_da shock"
     ),
     "health": (
         "problema_di_salute problemi_di_salute patologia dolori soffre_* | soffro dolore mal_di "
         "ipertensione pressione tiroide artrite epiless* anemi* depress* ansia insonnia cancro "
         "tumore ernia sciatica rotto slogat* frattura incinta colesterolo celiac* dermatite "
-        "psoriasi dislessi* apnea vertigini apparecchio_acustico reflusso"
+        "psoriasi dislessi* apnea vertigini apparecchio_acustico reflusso asmatic* diabetic* "
+        "epilettic* infarto ictus sedia_a_rotelle sord* daltonic*"
     ),
     "partner": (
         "stato_civile relazione coniuge sta_con sentimental* | divorziat* separat* vedov* "
-        "il_mio_ex mio_ex mia_ex convivente sto_con fidanzat* ragazzo ragazza"
+        "il_mio_ex mio_ex mia_ex convivente sto_con fidanzat* ragazzo ragazza mia_moglie "
+        "mio_marito sposati_da stiamo_insieme insieme_da innamorat*"
     ),
     "children": (
         "prole gemelli gemelle bimbo bimba | gemelli gemelle bimbo bimba bimbi primogenit* "
         "piccola piccolo maggiore"
     ),
     "siblings": "fratello sorella sorelle | fratello sorella sorelle gemello gemella",
-    "relatives": "cognat* suocer* nipoti nipotin*",
+    "relatives": "cognat* suocer* nipoti nipotin* genero nuora padrino madrina patrigno matrigna",
     "friend": "miglior_amico migliore_amica",
     "pets": (
         "animali_da_compagnia cucciolo | cucciol* gattino cagnolin* labrador barboncino bassotto "
         "meticcio beagle coniglietto porcellino cavia pappagall* iguana serpente pesci "
         "pesce_rosso acquario asino capra capre gallin* anatr* topo ratto siamese furetto "
-        "levriero"
+        "levriero pappagalli cocorita cocorite calopsite furett* porcellini_d'india gerbillo "
+        "cincilla riccio axolotl rana rospo camaleonte tarantola piccione piccioni pecora pecore "
+        "alpaca maiale maialino pony oca oche dalmata husky chihuahua pastore_tedesco golden "
+        "setter gattini cuccioli micio adott*"
     ),
     "leisure": (
         "tempo_libero attivita allena esercizio svago rilassa interessi si_diverte fa_per_hobby | "
@@ -78,14 +95,15 @@ CUES = {
         "karate scherma pattin* sciare sci sub immersioni ceramica cucire cucito maglia uncinetto "
         "ricam* disegn* fotograf* teatro zumba pilates salsa tango ballare orto giardin* puzzle "
         "cruciverba campeggio funghi pescare acquerell* calligrafia bocce equitazione cucinare "
-        "padel modellismo"
+        "padel modellismo coro freccette biliardo genealogia colleziono gruppo_di_lettura burraco"
     ),
     "music": (
         "genere ascolta suonare | sassofono tromba trombone clarinetto oboe arpa ukulele "
         "fisarmonica armonica batteria basso contrabbasso violoncello flauto organo tastiera "
-        "tamburo mandolino pianoforte jazz rock lirica soprano tenore"
+        "tamburo mandolino pianoforte jazz rock lirica soprano tenore suono_il suono_la suono_l'* "
+        "corno tuba fagotto clavicembalo xilofono banda cornamusa zampogna"
     ),
-    "film": "pellicola | pellicola",
+    "film": "pellicola",
     "series": "serie televisione tv guarda | serie stagione puntat* netflix",
     "book": "lettura autore_di poesia letteratura | letto leggendo lettura poesi* giall* rileggo",
     "favourite": (
@@ -108,8 +126,9 @@ CUES = {
         "ferie"
     ),
     "commute": (
-        "va_al_lavoro raggiunge_il_lavoro mezzo_di_trasporto sposta* | bici metro tram autobus "
-        "treno a_piedi monopattino pendolare"
+        "va_al_lavoro raggiunge_il_lavoro mezzo_di_trasporto sposta* si_muove si_sposta | bici "
+        "metro tram autobus treno a_piedi monopattino pendolare in_bici in_bicicletta in_moto "
+        "scooter"
     ),
     "study": (
         "laurea facolta corso_di_laurea iscritt* scuola liceo | laurea laureat* facolta master "
@@ -117,16 +136,21 @@ CUES = {
     ),
     "style": (
         "risposta risposte tono stile lunghezza dare_del_tu dare_del_lei formato rivolgersi "
-        "lingua_*_rispondere come_vuole | breve concis* dammi_del_tu del_tu del_lei senza_emoji "
-        "emoji formale informale elenco elenchi tabelle evita diretto semplice in_italiano"
+        "lingua_*_rispondere come_vuole in_che_forma in_che_modo come_*_rispondere "
+        "come_*_scrivere formato_* unita_di_misura | breve concis* dammi_del_tu del_tu del_lei "
+        "senza_emoji emoji formale informale elenco elenchi tabelle evita diretto semplice "
+        "in_italiano elenchi_puntati punti celsius chilometri senza_giri al_dunque al_sodo "
+        "numerat* esempi fonti una_frase due_frasi tre_frasi nome_di_battesimo frasi_brevi"
     ),
     "plans": "intende intenzione | intendo prossim* ho_in_programma",
     "car": (
         "moto motorino veicolo guida_* | moto motorino vespa scooter alfa lancia audi bmw ford "
-        "opel renault peugeot citroen dacia tesla volkswagen golf hyundai kia elettrica patente"
+        "opel renault peugeot citroen dacia tesla volkswagen golf hyundai kia elettrica patente "
+        "camper furgone roulotte suzuki nissan volvo mini jeep skoda seat"
     ),
     "appointment": (
-        "dentista_quando medico_quando colloquio controllo | dentista controllo colloquio alle_#"
+        "dentista_quando medico_quando colloquio controllo | dentista controllo colloquio alle_# "
+        "analisi radiografia risonanza vaccino ecografia"
     ),
     "medication": (
         "cura terapia compress* | compress* inalatore insulina antibiotic* ibuprofene tachipirina "
@@ -147,13 +171,16 @@ CUES = {
         "videogioc* console gioco | videogioc* console playstation xbox nintendo switch minecraft"
     ),
     "colour": "colore colori | colore",
-    "fear": "paura teme fobia spaventa | paura temo fobia panico spaventa terrorizza",
+    "fear": (
+        "paura teme fobia spaventa terrore spaventano | paura temo fobia panico spaventa "
+        "terrorizza ho_paura mi_fa_paura mi_fanno_paura vertigini claustrofob* ragni altezze"
+    ),
     "goal": (
         "obiettivo sogno sogna meta ambizione | obiettivo sogno mio_sogno risparmiando un_giorno"
     ),
     "doctor": (
         "dentista medico_di_base medico dottor* terapeuta | dentista medico dottor* dottoressa "
-        "terapeuta"
+        "terapeuta dermatolog* cardiolog* ginecolog* oculista ortopedic* pediatra ortodontista"
     ),
     "sleep": (
         "dorme dormire sveglia alza letto | dormo dormire sveglio sveglia mi_alzo nottambul* "
@@ -182,8 +209,9 @@ CUES = {
     ),
     "deadline": "scadenza consegna esame | scadenza consegna consegnare esame",
     "diet": (
-        "dieta vegetarian* vegan* carne alimentare | vegetarian* vegan* carne pesce glutine "
-        "lattosio celiac* dieta halal kosher"
+        "dieta vegetarian* vegan* carne alimentare mangia_*_carne formaggio | vegetarian* vegan* "
+        "carne pesce glutine lattosio celiac* dieta halal kosher non_mangio_piu "
+        "smesso_di_mangiare eliminato latticini zucchero"
     ),
     "sport": (
         "sport allena esercizio | mi_alleno allenamento palestra maratona nuoto nuotare corro "
@@ -191,4 +219,5 @@ CUES = {
         "pallavolo basket rugby golf pugilato boxe judo karate scherma pattin* sciare sci "
         "immersioni tennis calcio padel yoga pilates"
     ),
+    "email": "indirizzo_e-mail indirizzo_email indirizzo_di_posta indirizzo_mail |",
 }

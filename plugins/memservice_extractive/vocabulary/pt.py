@@ -6,64 +6,81 @@ CUES = {
     "home": (
         "cidade bairro residencia residindo localidade aluga* instal* | cidade bairro mudanca "
         "aluguei alugo alugamos instal* apartamento apê ape kitnet republica comprei_uma_casa "
-        "compramos_uma_casa divido_apartamento vivendo_em morando"
+        "compramos_uma_casa divido_apartamento vivendo_em morando me_mudei nos_mudamos "
+        "estou_morando moro_com apartamento_novo casa_nova"
     ),
     "origin": "natural_de procedencia raizes onde_nasceu | natural_de raizes criad* origin*",
     "employer": (
-        "empregador companhia local_de_trabalho empregad* contratad* negocio loja | companhia "
-        "loja contratad* contrataram promovid* promocao demissao pedi_as_contas autonom* "
-        "novo_emprego turno plantao carteira_assinada fabrica hospital estagi*"
+        "empregador companhia local_de_trabalho empregad* contratad* negocio loja ganha_*_vida | "
+        "companhia loja contratad* contrataram promovid* promocao demissao pedi_as_contas "
+        "autonom* novo_emprego turno plantao carteira_assinada fabrica hospital estagi* "
+        "mudei_de_emprego troquei_de_emprego abri_um abri_uma montei administro gerencio "
+        "dirijo_uma agora_sou fui_contratad* fui_demitid* pedi_demissao trabalho_em trabalho_na "
+        "trabalho_no desempregad* negocio_proprio por_conta_propria"
     ),
     "profession": (
         "que_faz_da_vida cargo funcao trabalha_com trabalha_como ganha_a_vida o_que_*_faz "
-        "em_que_trabalha | sou_arquitet* sou_contador* sou_jornalista sou_dentista sou_bombeir* "
-        "sou_policial sou_piloto sou_encanador* sou_carpinteir* sou_pintor* sou_padeir* "
-        "sou_cabeleireir* sou_motorista sou_tradutor* sou_fotograf* sou_designer sou_programador* "
-        "sou_psicolog* sou_veterinari* sou_farmaceutic* sou_agricultor* sou_pedreiro sou_ator "
-        "sou_atriz sou_music* sou_biolog* sou_quimic* sou_secretari* sou_vendedor* "
-        "sou_fisioterapeuta sou_cozinheir* sou_garcon* sou_mecanic* sou_eletricista arquitet* "
-        "jornalista enfermeir* professor* engenheir* advogad* programador* psicolog* veterinari* "
-        "farmaceutic* padeir* cabeleireir* carpinteir* encanador* tradutor* fotograf* motorista "
-        "costureir* confeiteir* bibliotecari* como_* dou_aula dou_aulas estagiari*"
+        "em_que_trabalha ganha_*_vida | sou_arquitet* sou_contador* sou_jornalista sou_dentista "
+        "sou_bombeir* sou_policial sou_piloto sou_encanador* sou_carpinteir* sou_pintor* "
+        "sou_padeir* sou_cabeleireir* sou_motorista sou_tradutor* sou_fotograf* sou_designer "
+        "sou_programador* sou_psicolog* sou_veterinari* sou_farmaceutic* sou_agricultor* "
+        "sou_pedreiro sou_ator sou_atriz sou_music* sou_biolog* sou_quimic* sou_secretari* "
+        "sou_vendedor* sou_fisioterapeuta sou_cozinheir* sou_garcon* sou_mecanic* sou_eletricista "
+        "arquitet* jornalista enfermeir* professor* engenheir* advogad* programador* psicolog* "
+        "veterinari* farmaceutic* padeir* cabeleireir* carpinteir* encanador* tradutor* fotograf* "
+        "motorista costureir* confeiteir* bibliotecari* como_* dou_aula dou_aulas estagiari* "
+        "agora_sou sou_*ista sou_*logo sou_*loga sou_*grafo sou_*grafa sou_*dor sou_*dora "
+        "sou_*tor sou_*tora sou_*eira sou_*eiro sou_guia sou_chef sou_juiz* trabalho_de "
+        "administro gerencio dona_de_casa desempregad* guia_num guia_numa"
     ),
     "age": "que_idade quantos_anos_* | fiz_# faco_# fiz_*_anos trintao trinta_anos",
-    "birthday": "data_de_nascimento quando_nasceu faz_aniversario | faco_aniversario aniversari*",
+    "birthday": (
+        "data_de_nascimento quando_nasceu faz_aniversario | faco_aniversario aniversari* "
+        "meu_aniversario"
+    ),
     "food": (
-        "prato pratos aliment* sobremesa almoco jantar cafe_da_manha evita culinaria receita | "
-        "prato arroz feijao feijoada churrasco pao queijo pizza massa macarrao sopa chocolate "
-        "sorvete bacalhau peixe frutos_do_mar camarao frutas verdura* frango porco bolo "
+        "prato pratos aliment* sobremesa almoco jantar cafe_da_manha evita culinaria receita "
+        "doces doce | prato arroz feijao feijoada churrasco pao queijo pizza massa macarrao sopa "
+        "chocolate sorvete bacalhau peixe frutos_do_mar camarao frutas verdura* frango porco bolo "
         "brigadeiro acai tapioca moqueca pastel coxinha sushi lactose gluten celiac* jejum "
-        "legumes salada"
+        "legumes salada parei_de_comer nao_como_mais cortei acucar laticinios pao_de_queijo "
+        "acaraje"
     ),
     "drink": (
-        "tomar beber_* | chimarrao leite agua cachaca caipirinha rum uisque vinho* cerveja* "
-        "refrigerante abstemi* cafezinho mate"
+        "tomar beber_* leite | chimarrao leite agua cachaca caipirinha rum uisque vinho* cerveja* "
+        "refrigerante abstemi* cafezinho mate nao_bebo parei_de_beber sem_alcool guarana"
     ),
     "allergy": (
-        "tolera evitar reacao nao_pode_comer faz_mal | reacao faz_mal incho coceira urticaria "
-        "nao_posso_comer celiac* espirr* rinite"
+        "tolera evitar reacao nao_pode_comer faz_mal proibid* | reacao faz_mal incho coceira "
+        "urticaria nao_posso_comer celiac* espirr* rinite inchad* coca empolad* passo_mal "
+        "me_faz_mal fazem_mal manchas proibid*"
     ),
     "health": (
         "problema_de_saude condicao dor dores enfermidade padece | sofro dor dores pressao_alta "
         "hipertensao tireoide artrite artrose epilep* anemi* depress* ansiedade insonia cancer "
         "hernia ciatica quebrei torci fratura gravida colesterol psoriase tdah dislexi* apneia "
-        "vertigem labirintite aparelho_auditivo refluxo"
+        "vertigem labirintite aparelho_auditivo refluxo asmatic* diabetic* epiletic* infarto avc "
+        "cadeira_de_rodas surd* daltonic*"
     ),
     "partner": (
         "estado_civil relacionamento conjuge casal sai_com | divorciad* separad* viuv* minha_ex "
-        "meu_ex noiv* conjuge moro_com namor*"
+        "meu_ex noiv* conjuge moro_com namor* minha_mulher meu_marido minha_esposa moramos_juntos "
+        "juntos_ha apaixonad*"
     ),
     "children": (
         "filhote gemeos gemeas enteado enteada | gemeos gemeas enteado enteada caçula cacula "
         "mais_velh* mais_nov*"
     ),
     "siblings": "irmao irma irmas | irmao irma irmas gemeo gemea",
-    "relatives": "cunhad* sogr* neto neta netos",
+    "relatives": "cunhad* sogr* neto neta netos genro nora padrasto madrasta padrinho madrinha",
     "friend": "melhor_amig*",
     "pets": (
         "bicho bichinho pet filhote | pet filhote cachorrinh* gatinha labrador poodle salsicha "
         "beagle porquinho_da_india calopsita periquito* iguana cobra peixe peixes aquario cabra "
-        "galinha* pato rato hamster jabuti vira-latas"
+        "galinha* pato rato hamster jabuti vira-latas papagaios furao porquinho-da-india "
+        "porquinhos gerbil chinchila ourico axolote ra sapo camaleao aranha pombo* ovelha* alpaca "
+        "porco* potro egua ganso dalmata husky chihuahua pastor_alemao golden gatinh* filhote* "
+        "adot*"
     ),
     "leisure": (
         "diverte atividade treina exercicio exercicios distrai relaxa interesses faz_no_tempo | "
@@ -72,12 +89,13 @@ CUES = {
         "judo jiu-jitsu capoeira karate esgrima patin* esqui mergulh* ceramica costura* tricot* "
         "croche bord* desenh* fotograf* teatro zumba pilates salsa samba forro danca horta "
         "jardin* videogame quebra-cabeca* palavras_cruzadas acampar pescar aquarela* caligrafia "
-        "cozinhar marcenaria"
+        "cozinhar marcenaria coleciono coral sinuca dardos genealogia clube_do_livro"
     ),
     "music": (
         "genero ouve escuta tocar | saxofone trompete trombone clarinete oboe harpa ukulele "
         "sanfona acordeao gaita bateria baixo contrabaixo violoncelo flauta orgao teclado tambor "
-        "cavaquinho pandeiro guitarra jazz rock samba mpb soprano tenor"
+        "cavaquinho pandeiro guitarra jazz rock samba mpb soprano tenor toco_violino toco_piano "
+        "tuba trompa fagote xilofone berimbau"
     ),
     "film": "filme_* | longa diretor",
     "series": "serie series televisao assiste | serie temporada episodio* netflix novela",
@@ -101,8 +119,9 @@ CUES = {
         "cruzeiro mochilao vou_para voo excursao embarco intercambio"
     ),
     "commute": (
-        "vai_ao_trabalho chega_ao_trabalho transporte desloca* vai_para_o_trabalho | bike metro "
-        "onibus trem a_pe carona patinete"
+        "vai_ao_trabalho chega_ao_trabalho transporte desloca* vai_para_o_trabalho se_locomove "
+        "meio_de_transporte | bike metro onibus trem a_pe carona patinete de_bicicleta de_bike "
+        "andando"
     ),
     "study": (
         "graduacao curso_* mestrado matricul* colegio | graduacao mestrado doutorado tese tcc "
@@ -110,17 +129,21 @@ CUES = {
     ),
     "style": (
         "tratar trato respost* tom estilo tamanho longas formato redigir idioma_*_responder "
-        "respondid* gostaria | breve* curto* concis* direto sem_emojis emojis formal informal "
-        "lista* tabela* evite prefiro_que voce topicos em_portugues simples girias"
+        "respondid* gostaria como_*_responder como_*_escrever quer_*_respostas formato_* unidades "
+        "| breve* curto* concis* direto sem_emojis emojis formal informal lista* tabela* evite "
+        "prefiro_que voce topicos em_portugues simples girias sem_rodeios em_topicos celsius "
+        "quilometros direto_ao_ponto numerad* exemplos fontes sem_jargao uma_frase duas_frases "
+        "tres_frases primeiro_nome"
     ),
     "plans": "pretende tem_planejad* | pretendo planejo proxim*",
     "car": (
         "moto motocicleta veiculo que_carro | moto volkswagen gol chevrolet onix honda hyundai "
-        "kia renault peugeot ford palio uno fusca eletrico carteira_de_motorista hb20 corolla"
+        "kia renault peugeot ford palio uno fusca eletrico carteira_de_motorista hb20 corolla "
+        "meu_carro trailer motorhome suzuki nissan volvo jeep caminhonete"
     ),
     "appointment": (
         "medico_quando dentista_quando exame entrevista agendad* | exame dentista medico "
-        "entrevista agendad* as_#h* marquei"
+        "entrevista agendad* as_#h* marquei ultrassom raio-x ressonancia vacina exames"
     ),
     "medication": (
         "farmaco* tratamento comprimido* receit* | comprimido* inalador insulina antibiotic* "
@@ -144,13 +167,17 @@ CUES = {
         "videogame* console jogo | videogame* console playstation xbox nintendo switch minecraft"
     ),
     "colour": "cor cores | cor",
-    "fear": "medo teme fobia assusta | medo temo fobia panico assusta pavor",
+    "fear": (
+        "medo teme fobia assusta pavor assustam | medo temo fobia panico assusta pavor tenho_medo "
+        "me_da_medo vertigem claustrofob* aranhas altura"
+    ),
     "goal": (
         "meta objetivo sonho sonha ambicao | meta objetivo meu_sonho sonho_em juntando_dinheiro "
         "um_dia"
     ),
     "doctor": (
-        "dentista clinico medic* doutor* terapeuta | dentista meu_medic* doutor* dra terapeuta"
+        "dentista clinico medic* doutor* terapeuta | dentista meu_medic* doutor* dra terapeuta "
+        "dermatolog* cardiolog* ginecolog* oftalmolog* ortopedist* pediatra ortodontista"
     ),
     "sleep": "dorme dormir acorda levanta | durmo dormir acordo levanto madrug* insonia",
     "money": (
@@ -177,8 +204,9 @@ CUES = {
     ),
     "deadline": "prazo entrega prova | prazo entrega entregar prova",
     "diet": (
-        "dieta vegetarian* vegan* carne alimentar | vegetarian* vegan* carne peixe gluten lactose "
-        "celiac* dieta halal kosher"
+        "dieta vegetarian* vegan* carne alimentar come_doces | vegetarian* vegan* carne peixe "
+        "gluten lactose celiac* dieta halal kosher parei_de_comer nao_como_mais cortei acucar "
+        "laticinios"
     ),
     "sport": (
         "esporte esportes desporto treina exercicio exercicios | treino treinar academia maratona "
@@ -186,4 +214,5 @@ CUES = {
         "caiaque volei basquete padel golfe boxe judo jiu-jitsu capoeira karate esgrima patin* "
         "esqui mergulh* tenis futebol yoga pilates"
     ),
+    "email": "endereco_de_email endereco_de_e-mail endereco_eletronico correio_eletronico |",
 }

@@ -1,0 +1,68 @@
+"""Which statements answer a question."""
+
+from __future__ import annotations
+
+import pytest
+
+from memservice_extractive.relevance import ENOUGH, Question
+
+
+def score(question: str, statement: str, language: str, *, others: tuple[str, ...] = ()) -> float:
+    query = Question(question, ["ada"], language).with_names_of([statement, *others])
+    return query.score(statement, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "statement"),
+    [
+        ("de", "Was hält Ada von Elektrorollern?", "Elektroroller gehören verboten."),
+        ("de", "Womit verdient Ada ihr Geld?", "Ich arbeite in einer Gärtnerei."),
+        ("it", "Qual è l'indirizzo e-mail di Ada?", "Scrivimi a ada@example.org."),
+        ("en", "What is Ada's e-mail address?", "I'm ada@example.org."),
+    ],
+)
+def test_other_forms_and_longer_expressions_are_understood(
+    language: str, question: str, statement: str
+) -> None:
+    assert score(question, statement, language) >= ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "statement", "other"),
+    [
+        (
+            "de",
+            "Was macht Vroni beruflich?",
+            "Ich bin Tontechniker.",
+            "Meine Schwester Vroni lacht viel.",
+        ),
+        ("zh", "子轩做什么工作？", "我现在当瑜伽教练。", "我弟弟子轩5月订婚。"),
+        (
+            "ja",
+            "美咲さんの仕事は何ですか？",
+            "今はパン屋で働いています。",
+            "妹の美咲が結婚します。",
+        ),
+    ],
+)
+def test_a_question_about_a_relative_by_name_needs_the_name(
+    language: str, question: str, statement: str, other: str
+) -> None:
+    assert score(question, statement, language) >= ENOUGH
+    assert score(question, statement, language, others=(other,)) < ENOUGH
+
+
+def test_the_wedding_of_a_relative_names_no_partner_of_the_speaker() -> None:
+    sister = "Meine Schwester heiratet am 7. September."
+    assert score("Wie heißt Adas Mann?", sister, "de") < ENOUGH
+    assert score("Wie heißt Adas Mann?", "Mein Mann heißt Jo.", "de") >= ENOUGH
+
+
+def test_a_story_that_was_asked_for_tells_nothing_of_the_speaker() -> None:
+    story = "Erfinde eine Geschichte, in der ein Pirat einen Papagei verliert."
+    assert score("Welches Haustier hat Ada?", story, "de") < ENOUGH
+
+
+def test_a_railway_carriage_is_no_car() -> None:
+    assert score("車は何ですか？", "満員電車は最悪だと思います。", "ja") < ENOUGH
+    assert score("車は何ですか？", "車はヤリスです。", "ja") >= ENOUGH
