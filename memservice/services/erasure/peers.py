@@ -121,7 +121,8 @@ def _require_choice(choice: str) -> None:
 def _require(
     tx: Transaction, principal: Principal, workspace_id: str, slug: str, *, lock: bool = False
 ) -> tuple[Workspace, Peer]:
-    workspace = tx.workspaces.by_slug(workspace_id)
+    # A lock of the workspace waits for an import's transaction, whose rows the task then sees.
+    workspace = tx.workspaces.by_slug(workspace_id, lock=lock)
     policy.require_self_service(
         principal, workspace is not None and allows_self_service(workspace.configuration)
     )

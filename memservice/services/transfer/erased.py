@@ -37,6 +37,9 @@ from memservice.spi.storage import Transaction
 BATCH_SIZE = 500
 Batch = tuple[str, list[Line]]
 
+_ERASURE_MESSAGE = (
+    "rows of this file were erased here while the import ran: import it again to leave them out"
+)
 _RECEIVED = (r.Message, r.Peer, r.Session)
 """Records whose erasure leaves a receipt with the uid, besides the workspace."""
 _ORDER = {record_format.name: n for n, record_format in enumerate(record_formats.ROWS)}
@@ -82,6 +85,8 @@ class ErasedRows:
         self._successors: dict[str, Supersession] = {}
         """By uid here of a conclusion that was left out."""
         self._workspace_uids: tuple[str, ...] = ()
+        self._newest = 0
+        """Key of the newest receipt when the import began."""
         self._changes: dict[str, _Changes] = {}
         """By uid of the session in the file."""
         self._summaries: dict[str, set[str]] = {}
@@ -113,6 +118,7 @@ class ErasedRows:
         """Whether anything of this workspace was erased here."""
         uids = {uid for line in lines for uid in (line["uid"], self._uid_here(line["uid"]))}
         self._workspace_uids = tuple(sorted(uids))
+        self._newest = self._rt.storage.write(self._newest_receipt)
         with self._rt.storage.read() as tx:
             erasure = tx.erasures.of_target(self._workspace_uids)
             if erasure is not None:
@@ -123,6 +129,16 @@ class ErasedRows:
                 )
             has_expired = self._expired.begin(tx, self._workspace_uids)
             return tx.erasures.has_targets_of(self._workspace_uids) or has_expired
+
+    def _newest_receipt(self, tx: Transaction) -> int:
+        self._wait_for_erasures(tx)
+        return tx.erasures.newest_key()
+
+    def _wait_for_erasures(self, tx: Transaction) -> None:
+        """Wait until the erasures of peers that are being accepted are committed, and make later
+        ones wait for this transaction: they replace names in the rows that are stored by then."""
+        for uid in self._workspace_uids:
+            tx.rows.get(r.Workspace, equals(uid=uid), lock=True)
 
     def _released(self, waiting: Mapping[str, _Waiting], order: int) -> Iterator[Batch]:
         """The waiting lines, when lines of this order in the file are next."""
@@ -320,15 +336,21 @@ class ErasedRows:
         """Call it in the transaction that stores these lines, after it looked for existing rows.
         Raises Conflict if one of them, or a row that they refer to, was erased since the lines were
         filtered: an import must not bring back what is erased while it runs."""
+        self.refuse_redacted(tx)
         uids = set(self._workspace_uids)
         for line in lines:
             named = erased_references.named(record_format, line, _RECEIVED)
             uids.update(named, map(self._uid_here, named))
         if tx.erasures.erased_uids(sorted(uids)):
-            raise Conflict(
-                "rows of this file were erased here while the import ran: import it again to leave "
-                "them out"
-            )
+            raise Conflict(_ERASURE_MESSAGE)
+
+    def refuse_redacted(self, tx: Transaction) -> None:
+        """Call it in each transaction that stores lines. Raises Conflict if mentions of a peer are
+        being replaced since the import began: any line may have its names."""
+        self._wait_for_erasures(tx)
+        for erasure in tx.erasures.of_peers_after(self._newest, self._workspace_uids):
+            if erasure.options.get("mentions") == mentions.REDACT:
+                raise Conflict(_ERASURE_MESSAGE)
 
     def adjusted(
         self, tx: Transaction, workspace_key: int, stored: Sequence[r.Conclusion]

@@ -145,8 +145,8 @@ class _Loader:
         self._workspace_key = 0
         self._successors: dict[str, Supersession] = {}
         """By uid of a superseded conclusion; the successor may come later in the file."""
-        self._vectors = Vectors(rt)
         self._erased = ErasedRows(rt, self._uid) if respect_erasures else None
+        self._vectors = Vectors(rt, self._refuse_redacted)
 
     def remaining(
         self, batches: Iterator[tuple[str, list[Line]]]
@@ -166,6 +166,10 @@ class _Loader:
             vectors.deferred,
             vectors.index_error,
         )
+
+    def _refuse_redacted(self, tx: Transaction) -> None:
+        if self._erased is not None:
+            self._erased.refuse_redacted(tx)
 
     def store(self, kind: str, lines: Sequence[Line]) -> None:
         """Store lines of one kind, which were checked (`checks.complete`)."""

@@ -4,7 +4,7 @@ imported."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -41,8 +41,10 @@ class RejectedVectors:
 class Vectors:
     """Stores the vectors of one workspace, and counts the rejected ones."""
 
-    def __init__(self, rt: Runtime) -> None:
+    def __init__(self, rt: Runtime, require: Callable[[Transaction], None]) -> None:
+        """`require` raises if no more vectors of the file may be stored."""
         self._rt = rt
+        self._require = require
         self._spaces: dict[_SpaceName, r.Space] = {}
         """Name of a space in the file → the active space here, which may have another embedder."""
         self._rejected: Counter[_SpaceName] = Counter()
@@ -98,6 +100,7 @@ class Vectors:
     ) -> int:
         """Store the vectors of rows without one; returns their number. If they are rejected, tasks
         embed these rows."""
+        self._require(tx)
         fresh = self._fresh(tx, space, vector_rows(tx, space, vectors))
         if accepted:
             self._rt.vectors.upsert(tx, space, fresh)
@@ -108,6 +111,7 @@ class Vectors:
     def _add_outside(self, space: r.Space, vectors: Mapping[str, Vector], accepted: bool) -> int:
         """Like `_add_inside`, with an index outside the transaction. If it is unavailable, tasks
         add the vectors, and it is not called again: each call would wait for its time-out."""
+        self._rt.storage.write(self._require)
         with self._rt.storage.read() as tx:
             rows = vector_rows(tx, space, vectors)
         if self.index_error is None:

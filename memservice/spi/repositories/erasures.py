@@ -57,6 +57,16 @@ class Erasures(Repository):
         """A receipt of the erasure of one of these rows."""
         return next(iter(self.rows.page(Erasure, equals(target_uid=tuple(uids)), limit=1)), None)
 
+    def newest_key(self) -> int:
+        """The key of the newest receipt; 0: there is none."""
+        rows = self.rows.page(Erasure, order=(Order("key", descending=True),), limit=1)
+        return rows[0].key if rows else 0
+
+    def of_peers_after(self, key: int, workspace_uids: Sequence[str]) -> list[Erasure]:
+        """The receipts of the erasure of peers of these workspaces that are newer than a key."""
+        own = equals(workspace_uid=tuple(workspace_uids), kind="peer")
+        return self.rows.page(Erasure, all_of(own, Compare("key", "gt", key)))
+
     def of_retention(self, workspace_uids: Sequence[str]) -> Iterator[Erasure]:
         """The erasures by retention in these workspaces, batch by batch. Without an index: for use
         once per import."""

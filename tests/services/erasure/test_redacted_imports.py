@@ -4,18 +4,25 @@ peer do not come back in what others said."""
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from memservice.domain import records as r
+from memservice.domain.errors import Conflict
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import new_uid
 from memservice.domain.text.mentions import MARK
 from memservice.services import cards, dream_changes, peers
 from memservice.services.erasure import peers as erasure
 from memservice.services.tasks import kinds
+from memservice.services.transfer import importing
+from memservice.services.transfer.erased import ErasedRows
+from memservice.services.transfer.lines import Line, format_line
+from memservice.services.transfer.record_formats import RecordFormat
 from memservice.services.v1 import metamessages
 from memservice.spi.storage import Transaction
 from support.erasure.imports import Open, comparable, everything, exported, load
@@ -23,6 +30,8 @@ from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
 pytestmark = pytest.mark.every_storage
 NAME = "Roberta Quokka"
+SECONDS = 0.5
+"""How long an import's transaction stays open while an erasure is requested."""
 
 
 @pytest.fixture
@@ -92,6 +101,15 @@ def summaries(pipeline: Pipeline, workspace: str) -> dict[str, str]:
             if (owner := tx.workspaces.by_key(row.workspace_key)) and owner.slug == workspace
         )
         return {kind: row.content for kind, row in tx.summaries.of_session(session.key).items()}
+
+
+def without_marks(pipeline: Pipeline, workspace: str) -> list[Any]:
+    """`comparable` without the positions at which members joined: those of members that were stored
+    before messages were left out stay as they are in the file."""
+    rows = comparable(pipeline, workspace)
+    for row in rows:
+        row.pop("joined_seq", None)
+    return rows
 
 
 def test_names_do_not_come_back_under_another_name(pipeline: Pipeline) -> None:
@@ -166,3 +184,74 @@ def test_what_dreams_proposed_from_names_does_not_come_back(pipeline: Pipeline) 
         line for line in remaining if line["type"] == "tasks" and line["kind"] == kinds.DREAM
     ]
     assert task["payload"][dream_changes.PROPOSAL]["reason"] == f"{MARK} rows"
+
+
+@pytest.mark.parametrize("workspace", [WORKSPACE, "copy"])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("messages", f"I have 0 boats with {NAME}."), ("conclusions", ""), ("vectors", "")],
+)
+def test_a_peer_is_erased_while_its_file_is_imported(
+    pipeline: Pipeline, kind: str, text: str, workspace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its own line, and before a line of another peer, which names it."""
+    lines = exported(pipeline)
+    filtered = ErasedRows.remaining
+    first = next(
+        line for line in lines if f'"type":"{kind}"'.encode() in line and text.encode() in line
+    )
+    erasures: list[Any] = []
+
+    def with_erasure(self: ErasedRows, batches: Any) -> Iterator[Any]:
+        for batch_kind, batch in filtered(self, batches):
+            if format_line(batch[0]) == first:
+                erasures.append(erasure.erase(pipeline.rt, PRINCIPAL, workspace, "bob", "redact"))
+                pipeline.work()
+            assert not erasures or format_line(batch[0]) == first, "nothing more is stored"
+            yield batch_kind, batch
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "BATCH_SIZE", 1)
+        patch.setattr(ErasedRows, "remaining", with_erasure)
+        with pytest.raises(Conflict, match="while the import ran: import it again"):
+            load(pipeline, lines, "copy")
+    assert erasures
+    if workspace == "copy":
+        load(pipeline, lines, "copy")
+        pipeline.work()
+        erase(pipeline)
+        assert without_marks(pipeline, "copy") == without_marks(pipeline, WORKSPACE)
+        assert vectors(pipeline, "copy") == vectors(pipeline, WORKSPACE)
+
+
+def test_an_erasure_replaces_what_an_import_is_about_to_commit(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is requested when the import has looked for erasures and before it commits messages."""
+    lines = exported(pipeline)
+    refuse_new = ErasedRows.refuse_new
+    requests: list[threading.Thread] = []
+
+    def with_request(
+        self: ErasedRows, tx: Transaction, record_format: RecordFormat, lines: Sequence[Line]
+    ) -> None:
+        refuse_new(self, tx, record_format, lines)
+        if record_format.record is r.Message and not requests:
+            arguments = (pipeline.rt, PRINCIPAL, "copy", "bob", "redact")
+            requests.append(threading.Thread(target=erasure.erase, args=arguments))
+            requests[0].start()
+            requests[0].join(SECONDS)  # it must wait for this transaction
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ErasedRows, "refuse_new", with_request)
+        with pytest.raises(Conflict, match="import it again"):
+            load(pipeline, lines, "copy")
+    requests[0].join(10)
+    pipeline.work()
+    with pipeline.rt.storage.read() as tx:
+        workspace = tx.workspaces.by_slug("copy")
+        assert workspace is not None
+        of_copy = equals(workspace_key=workspace.key)
+        texts = [row.content for row in tx.rows.page(r.Message, of_copy)]
+    assert f"I have 1 boats with {MARK}." in texts
+    assert not any(NAME in text for text in texts if "boats" in text)
