@@ -67,8 +67,9 @@ class QueryReader:
 class StrictReader:
     """Refuses unknown and repeated query parameters, and any body, which other routes ignore.
 
-    For routes on which a misspelt or misplaced scope would be the same as no scope. An empty body
-    (absent, blank, `null` or `{}`) is accepted: some clients send one with every POST.
+    For routes on which a misspelt or misplaced scope would be the same as no scope, or an ignored
+    `dry_run` would erase. An empty body (absent, blank, `null` or `{}`) is accepted: some clients
+    send one with every POST.
     """
 
     def __init__(self, query: type[Schema] | None) -> None:

@@ -121,3 +121,17 @@ def test_sections_merge_by_name_and_nulls_change_nothing(api: Api) -> None:
         api.put("/sessions/s", {"configuration": {"dream": {"enabled": None, "often": True}}})
     )
     assert changed["configuration"] == {"reasoning": {"enabled": True}, "own": 1, "dream": {}}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_misspelt_retention_is_refused(api: Api, way: str) -> None:
+    wrong = {"retention": {"message_days": 30, "conclusions_days": 5}}
+    (problem,) = api.refused(
+        api.call(*sent(way, wrong)), ["body", "configuration", "retention", "message_days"]
+    )
+    assert problem["type"] == "extra_forbidden"
+
+
+def test_a_misspelt_permission_of_peers_is_refused(api: Api) -> None:
+    answer = api.call(*sent("workspace", {"self_service": {"enable": True}}))
+    api.refused(answer, ["body", "configuration", "self_service", "enable"])

@@ -307,3 +307,23 @@ def test_mentions_of_an_erased_peer_are_kept_or_replaced(api: Api) -> None:
     assert problem["msg"] == "Input should be 'keep' or 'redact'"
     receipt = api.ok(api.delete("/peers/alice?mentions=redact"), 202)
     assert receipt["options"] == {"mentions": "redact"}
+
+
+@pytest.mark.parametrize(
+    ("target", "query", "loc"),
+    [
+        ("message", {"dry_run": "true"}, ["query", "dry_run"]),
+        ("peer", {"dryrun": "true"}, ["query", "dryrun"]),
+        ("peer", {"mention": "redact"}, ["query", "mention"]),
+    ],
+)
+def test_a_misspelt_option_erases_nothing(
+    api: Api, target: str, query: dict[str, str], loc: list[str | int]
+) -> None:
+    (message,) = api.say("talk", ("alice", "Hi."))
+    path = {"message": f"/sessions/talk/messages/{message['id']}", "peer": "/peers/alice"}[target]
+    api.refused(api.call("DELETE", path, query_string=query), loc)
+    if target == "peer":
+        api.refused(api.call("DELETE", path, {"dry_run": True}), ["body", "dry_run"])
+    assert api.ok(api.get(f"/sessions/talk/messages/{message['id']}"))["content"] == "Hi."
+    assert api.ok(api.get("/erasures"))["items"] == []

@@ -104,7 +104,7 @@ def update_message(call: Call, workspace_id: str, session_id: str, message_id: s
     )
 
 
-@routes.operation("DELETE", _MESSAGE, access=_OWN, answer=Erasure, status=(202,))
+@routes.operation("DELETE", _MESSAGE, access=_OWN, strict=True, answer=Erasure, status=(202,))
 def delete_message(
     call: Call, workspace_id: str, session_id: str, message_id: str
 ) -> tuple[Receipt, int, Mapping[str, str]]:

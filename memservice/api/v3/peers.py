@@ -281,6 +281,7 @@ class DryRun:
     "DELETE",
     _PEER,
     access=_OWN,
+    strict=True,
     query=PeerErasureQuery,
     answer=PeerErasure,
     status=(202, 200),

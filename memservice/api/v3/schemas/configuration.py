@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import INCLUDE, pre_load
+from marshmallow import INCLUDE, RAISE, pre_load
 
-from memservice.api.fields import Boolean, Integer, Nested, String
+from memservice.api.fields import Boolean, Integer, Nested, String, TypedMessage
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Range
 from memservice.domain.configuration import MAX_RETENTION_DAYS, MIN_MESSAGES
@@ -44,14 +44,29 @@ class DialecticConfiguration(BaseSchema):
     custom_instructions = String(allow_none=True)
 
 
-class RetentionConfiguration(BaseSchema):
+_MESSAGES: dict[str, str] = {
+    "unknown": TypedMessage("Extra inputs are not permitted", "extra_forbidden"),
+}
+
+
+class _StrictSection(BaseSchema):
+    """A section that is an addition to the contract: unknown keys are refused. A misspelt retention
+    would keep what its author believes erased."""
+
+    error_messages = _MESSAGES
+
+    class Meta:
+        unknown = RAISE
+
+
+class RetentionConfiguration(_StrictSection):
     """Messages and conclusions that are older are erased; null: never."""
 
     messages_days = Integer(allow_none=True, validate=Range(1, MAX_RETENTION_DAYS))
     conclusions_days = Integer(allow_none=True, validate=Range(1, MAX_RETENTION_DAYS))
 
 
-class SelfServiceConfiguration(BaseSchema):
+class SelfServiceConfiguration(_StrictSection):
     enabled = Boolean(
         allow_none=True,
         metadata={"description": "Whether a peer's own key may export and erase that peer"},
@@ -68,7 +83,7 @@ class _Sections(BaseSchema):
     custom_instructions = String(allow_none=True)
 
     class Meta:
-        unknown = INCLUDE  # unknown top-level keys are stored; unknown keys in sections are dropped
+        unknown = INCLUDE  # unknown top-level keys are stored; in most sections they are dropped
 
     @pre_load
     def _without_nul(self, data: Any, **kwargs: Any) -> Any:
