@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memservice.domain.errors import ConfigurationError, Damaged
-from memservice_postgres import programs
+from memservice_postgres import programs, vector_schema
 from memservice_sql.tables import metadata
 
 MAGIC = b"PGDMP"
 VERSIONS = "alembic_version"
 TABLES = frozenset({*metadata.tables, VERSIONS, "text_rows", "text_statistics", "vectors"})
 """The tables of a store. Other software may have tables in the same schema."""
-FUNCTIONS = ("memservice_fold",)
+FUNCTIONS = ("memservice_fold", vector_schema.TRIGGER)
 
 _ENTRY = re.compile(r"\d+; \d+ \d+ (?P<kind>[A-Z ]+) (?P<schema>\S+) (?P<name>\S+)")
 _COPY = re.compile(rb"COPY (?P<schema>\S+?)\.(?P<name>\S+) \(.*\) FROM stdin;\n")
 _KINDS = frozenset(
     {
         *("TABLE", "TABLE DATA", "DEFAULT", "CONSTRAINT", "FK CONSTRAINT", "INDEX"),
-        *("SEQUENCE", "SEQUENCE OWNED BY", "SEQUENCE SET", "FUNCTION"),
+        *("SEQUENCE", "SEQUENCE OWNED BY", "SEQUENCE SET", "FUNCTION", "TRIGGER"),
     }
 )
 """Entries of a store. The schema itself and extensions are not restored."""

@@ -127,8 +127,8 @@ class PostgresStorage(SqlStorage):
             ):
                 if not vector_schema.exists(driver_of(connection)):
                     raise SchemaVersionError(
-                        f"The database {self._location} has no table for vectors yet. Create "
-                        "it with: memservice db upgrade"
+                        f"The database {self._location} has no table for vectors yet, or that of "
+                        "an older release. Upgrade it with: memservice db upgrade"
                     )
 
     def migrate(self) -> None:
@@ -144,6 +144,9 @@ class PostgresStorage(SqlStorage):
                     vector_schema.ensure(driver, self._location)
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        vectors = self.__dict__.get("vectors")
+        if vectors is not None:
+            vectors.sweep()
         with self._noticing(), self.translated(), self.engine.connect() as connection:
             with self._dialect.transaction(connection, writing=False):
                 driver = driver_of(connection)

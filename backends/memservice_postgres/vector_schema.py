@@ -17,6 +17,10 @@ _ALTERNATIVE = (
     'Or store vectors elsewhere: set VECTOR_STORE_TYPE, and DB_OPTIONS to {"vectors": false}.'
 )
 
+TRIGGER = "memservice_new_vector_version"
+"""The name of the trigger, and of its function."""
+_RANDOM = "hashtextextended(gen_random_uuid()::text, 0)"
+
 _STATEMENTS = (
     # The column has no dimension: each space has its own, named by its index
     # (`memservice_postgres.vector_indexes`).
@@ -38,17 +42,38 @@ _STATEMENTS = (
     # than comparing it.
     "ALTER TABLE vectors ALTER COLUMN vector SET STORAGE EXTERNAL",
     "ALTER TABLE vectors SET (toast_tuple_target = 8160)",
-    "CREATE INDEX IF NOT EXISTS vectors_pair ON vectors (space_key, observed_key, observer_key)",
+    # Another random number whenever a row is written, also by an older release, so that a process
+    # recognises the vectors that it has in memory (`memservice_postgres.vector_cache`). A sequence
+    # would give a number again after a failover or a restore. Rows of older stores have none, since
+    # one for each would mean writing the whole table.
+    "ALTER TABLE vectors ADD COLUMN IF NOT EXISTS version BIGINT",
+    f"ALTER TABLE vectors ALTER COLUMN version SET DEFAULT {_RANDOM}",
+    f"""
+    CREATE OR REPLACE FUNCTION {TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN NEW.version := {_RANDOM}; RETURN NEW; END
+    $$
+    """,
+    f"""
+    CREATE OR REPLACE TRIGGER {TRIGGER} BEFORE UPDATE ON vectors
+        FOR EACH ROW EXECUTE FUNCTION {TRIGGER}()
+    """,
+    "DROP INDEX IF EXISTS vectors_pair",
+    (
+        "CREATE INDEX IF NOT EXISTS vectors_pair_version ON vectors (space_key, observed_key, "
+        "observer_key) INCLUDE (row_key, version)"
+    ),
     "CREATE INDEX IF NOT EXISTS vectors_session ON vectors (space_key, session_key)",
     "CREATE INDEX IF NOT EXISTS vectors_author ON vectors (space_key, author_key)",
 )
 
 
 def exists(driver: Driver) -> bool:
-    """Whether the table exists in the store's own schema. The search path may include others."""
+    """Whether the table of this release exists in the store's own schema. The search path may
+    include others."""
     return bool(
         driver.execute(
-            "SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL"
+            "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attname = 'version' AND attrelid = "
+            "to_regclass(format('%I.vectors', current_schema())))"
         ).fetchall()[0][0]
     )
 

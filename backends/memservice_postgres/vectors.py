@@ -1,5 +1,5 @@
-"""Vectors in pgvector, in the rows' own transaction: exact search if few vectors match, HNSW in a
-large space.
+"""Vectors in pgvector, in the rows' own transaction: exact search if few vectors match, from memory
+if this process has them; HNSW in a large space.
 
 Vectors are stored with length one, so that their inner product is the cosine similarity.
 """
@@ -19,7 +19,9 @@ from memservice.spi.vectors import VectorHit, VectorRow
 from memservice_postgres.connections import Driver, execute_directly
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.reals import FloatArray, vector_of
+from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
+from memservice_sql.vector_blocks import Nearest
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -80,13 +82,28 @@ _NEAREST_BY_INDEX = """
 
 
 class PostgresVectorIndex:
-    """The `VectorIndex` of the PostgreSQL storage. Safe for threads and processes."""
+    """The `VectorIndex` of the PostgreSQL storage. Safe for threads and processes.
+
+    A process caches up to `max_cache_bytes` of vectors: those of the most recently searched
+    filters that at least `min_cached` vectors match.
+    """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def __init__(self, indexes: SpaceIndexes, exact: int = EXACT) -> None:
+    def __init__(
+        self,
+        indexes: SpaceIndexes,
+        exact: int = EXACT,
+        max_cache_bytes: int = 128 * 2**20,
+        min_cached: int = MIN_VECTORS,
+    ) -> None:
         self.indexes = indexes
         self._exact = exact
+        self._cache = VectorCache(max_cache_bytes, min_cached)
+
+    @property
+    def cached_bytes(self) -> int:
+        return self._cache.nbytes
 
     def upsert(self, tx: Transaction | None, space: Space, rows: Sequence[VectorRow]) -> None:
         """Store vectors and replace those of the same rows. A zero vector removes the row's vector.
@@ -133,6 +150,7 @@ class PostgresVectorIndex:
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
         driver_behind(tx).execute(_DROP, (space.key,))
+        self._cache.drop_space(space.key)
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
         rows = driver_behind(tx).execute(_FETCH, (space.key, list(keys)), binary=True).fetchall()
@@ -165,18 +183,16 @@ class PostgresVectorIndex:
         if k <= 0 or not query_vector.any():
             return []
         fits, filter_values = fitting(index_filter)
-        if ids is not None:
-            fits, filter_values = (
-                f"{fits} AND r.row_key = ANY(%(ids)s)",
-                {**filter_values, "ids": list(ids)},
-            )
         arguments = {
             **filter_values,
             "query_vector": FloatArray(unit(query_vector[None, :])[0]),
             "space": space.key,
             "limit": k,
         }
-        index = self.indexes.of(driver, space) if ids is None else None
+        if ids is not None:
+            fits, arguments["ids"] = f"{fits} AND r.row_key = ANY(%(ids)s)", list(ids)
+            return _compared(driver, fits, arguments)
+        index = self.indexes.of(driver, space)
         if index is not None:
             exact = scaled(self._exact, space)
             share = index.rows // SHARE
@@ -190,9 +206,22 @@ class PostgresVectorIndex:
                 hits = _by_index(driver, index, fits, arguments, forced=forced)
                 if len(hits) == k:
                     return hits
-        return _hits(
-            driver.execute(_NEAREST.format(fits=fits).encode(), arguments, binary=True).fetchall()
-        )
+        block = self._cache.lookup(driver, space, index_filter, fits, arguments)
+        if block is None:
+            return _compared(driver, fits, arguments)
+        nearest = Nearest(query_vector, k)
+        nearest.add(block, np.ones(len(block.facts), np.bool_))
+        return nearest.hits()
+
+    def sweep(self) -> None:
+        """Free the vectors of filters that were not searched lately."""
+        self._cache.sweep()
+
+
+def _compared(driver: Driver, fits: str, arguments: dict[str, Any]) -> list[VectorHit]:
+    """The nearest vectors that match, compared one by one by the database."""
+    sql = _NEAREST.format(fits=fits).encode()
+    return _hits(driver.execute(sql, arguments, binary=True).fetchall())
 
 
 def _count(driver: Driver, fits: str, arguments: dict[str, Any], limit: int) -> int:

@@ -17,7 +17,8 @@ from sqlalchemy import Connection
 
 from memservice.domain.records import Space
 from memservice.spi.index_filter import IndexFilter
-from memservice_sqlite.vector_blocks import NULL, Block, Levels, Partition, block_of
+from memservice_sql.vector_blocks import Block
+from memservice_sqlite.vector_blocks import NULL, Levels, Partition, block_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

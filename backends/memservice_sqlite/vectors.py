@@ -21,8 +21,9 @@ from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.unit_vectors import checked
 from memservice.spi.vectors import VectorHit, VectorRow
+from memservice_sql.vector_blocks import KEY, Block, Nearest
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
-from memservice_sqlite.vector_blocks import KEY, Block, Nearest, mask_of
+from memservice_sqlite.vector_blocks import mask_of
 from memservice_sqlite.vector_cache import (
     COLUMNS,
     VectorCache,

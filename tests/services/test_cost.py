@@ -45,8 +45,9 @@ class Sized:
     statements: list[str] = field(default_factory=list)
 
     def cost(self, job: Callable[[Sized], Any]) -> list[str]:
-        """The statements that the database runs for the job the second time, beginning and end of
-        transactions left out."""
+        """The statements that the database runs for the job the third time, beginning and end of
+        transactions left out. The second time, a process may read vectors into its memory."""
+        job(self)
         job(self)
         self.statements.clear()
         job(self)

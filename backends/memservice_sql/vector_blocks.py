@@ -1,0 +1,118 @@
+"""Vectors in memory: blocks of rows as numpy arrays that grow, and an exact search over several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memservice.spi.unit_vectors import unit
+from memservice.spi.vectors import VectorHit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memservice.spi.vectors import Vector
+
+    Integers = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+KEY, ROW = range(2)
+"""The first columns of a block's `facts`: a number that only this vector has ever had, and the key
+of its row. A storage may have more columns."""
+
+OVERHEAD = 1_000
+"""Bytes of a block without rows."""
+
+ROUNDING = 1e-5
+"""An upper bound of the error of float32 scores: rows this close to the worst retained score are
+scored again in float64."""
+
+FEW = 32
+"""If fewer than one in so many rows of a block match a filter, only these are multiplied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows at one version: facts (n × columns, int64) and unit vectors as columns (dimension × n,
+    float32), so that a query that is zero in most dimensions reads few of them."""
+
+    facts: Integers
+    matrix: Vector
+
+
+class GrowingBlock:
+    """A block to which rows are appended. Not locked: the lock of the cache protects it.
+
+    A block that it returned stays valid, because rows are only appended after its end.
+    """
+
+    def __init__(self, dimension: int, columns: int, capacity: int = 0) -> None:
+        self._facts: Integers = np.empty((capacity, columns), np.int64)
+        self._matrix: Vector = np.empty((dimension, capacity), np.float32)
+        self.rows = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._facts.nbytes + self._matrix.nbytes + OVERHEAD
+
+    def block(self) -> Block:
+        return Block(self._facts[: self.rows], self._matrix[:, : self.rows])
+
+    def append(self, block: Block) -> None:
+        end = self.rows + len(block.facts)
+        if end > len(self._facts):
+            capacity = max(end, self.rows * 5 // 4, 8)
+            facts: Integers = np.empty((capacity, self._facts.shape[1]), np.int64)
+            matrix: Vector = np.empty((len(self._matrix), capacity), np.float32)
+            facts[: self.rows] = self._facts[: self.rows]
+            matrix[:, : self.rows] = self._matrix[:, : self.rows]
+            self._facts, self._matrix = facts, matrix
+        self._facts[self.rows : end] = block.facts
+        self._matrix[:, self.rows : end] = block.matrix
+        self.rows = end
+
+
+class Nearest:
+    """The `k` rows nearest to a vector, collected block by block. Ties go to the lower row key."""
+
+    def __init__(self, vector: Vector, k: int) -> None:
+        query = unit(np.asarray(vector, np.float32)[None, :])[0]
+        self._dimensions = np.flatnonzero(query)
+        """Those in which the query is not zero: the hashed embedder sets about one in ten."""
+        self._query = query[self._dimensions]
+        self._k = k
+        self._best: list[VectorHit] = []
+
+    def add(self, block: Block, mask: Mask) -> None:
+        index = np.flatnonzero(mask)
+        if not len(index) or self._k <= 0:
+            return
+        # Few rows are copied to one matrix; for many, the whole block is multiplied.
+        is_sparse = len(index) * FEW < len(block.facts)
+        scores = (
+            self._query @ block.matrix[np.ix_(self._dimensions, index)]
+            if is_sparse
+            else (self._query @ block.matrix[self._dimensions])[index]
+        )
+        if len(self._best) == self._k and scores.max() < self._best[-1].score - ROUNDING:
+            return
+        floor = (
+            -2.0
+            if len(index) <= self._k
+            else np.partition(scores, len(index) - self._k)[len(index) - self._k]
+        )
+        if len(self._best) == self._k:
+            floor = max(floor, self._best[-1].score)
+        candidates = index[scores >= floor - ROUNDING]
+        # A matrix product may round equal rows differently, depending on their position; a sum per
+        # row does not.
+        chosen = block.matrix[np.ix_(self._dimensions, candidates)].astype(np.float64)
+        exact = np.clip((chosen * self._query[:, None]).sum(axis=0), -1.0, 1.0)
+        rows = block.facts[candidates, ROW]
+        hits = list(map(VectorHit, rows.tolist(), exact.tolist()))
+        self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]
+
+    def hits(self) -> list[VectorHit]:
+        return self._best
