@@ -14,12 +14,14 @@ from functools import cache
 
 from memservice.domain.text.folding import fold
 from memservice_extractive.language import UNSPACED
-from memservice_extractive.time_words import TIME_WORDS, TimeWords
+from memservice_extractive.time_words import IN_MONTH, TIME_WORDS, TimeWords
 
 Span = tuple[str, str]
 """First and last day, month or year, in ISO 8601."""
 Reading = tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]
 
+MAX_MONTHS = 3
+"""Largest distance of a month without a year."""
 MAX_AMOUNT = 100
 """Largest number of days, weeks, months or years that are added to a date."""
 
@@ -50,6 +52,7 @@ def _readings(language: str) -> tuple[re.Pattern[str], list[Reading]]:
     forms = [
         *_days(words),
         *_dates(words, language),
+        *_months(words, language),
         *_counted(words),
         *_relative(words, language),
     ]
@@ -77,6 +80,14 @@ def _dates(words: TimeWords, language: str) -> Iterator[Form]:
                 f"{before}{form}{after}",
                 lambda match, today, month=number: _dated(match, today, month),  # type: ignore[misc]
             )
+
+
+def _months(words: TimeWords, language: str) -> Iterator[Form]:
+    """A month without a day: "in May", "in May 2023"."""
+    if language in IN_MONTH:
+        months = "|".join(f"({month})" for month in words.months)
+        year = r"(?:,? (?:de |del |do )?((?:19|20)\d\d))?"
+        yield f"(?:{IN_MONTH[language]}) (?:{months}){year}(?! \\d)", _month
 
 
 def _counted(words: TimeWords) -> Iterator[Form]:
@@ -125,6 +136,20 @@ def _dated(match: re.Match[str], today: date, month: int) -> Span | None:
     years = [year] if year else [today.year - 1, today.year, today.year + 1]
     dates = [date(one, month, day) for one in years if 1 <= day <= monthrange(one, month)[1]]
     return _day(min(dates, key=lambda at: abs(at - today))) if dates else None
+
+
+def _month(match: re.Match[str], today: date) -> Span | None:
+    """Without a year: only a month near to today, since others can be the last or the next one."""
+    *months, year = match.groups()
+    number = next(index for index, month in enumerate(months) if month)
+    present = today.year * 12 + today.month - 1
+    if year:
+        distance = int(year) * 12 + number - present
+    else:
+        distance = (number - today.month + 7) % 12 - 6
+        if abs(distance) > MAX_MONTHS:
+            return None
+    return _period(today, "month", distance)
 
 
 def _moved(today: date, unit: str, amount: int) -> Span | None:
