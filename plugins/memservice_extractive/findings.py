@@ -13,6 +13,7 @@ from memservice_extractive.card import content_of
 from memservice_extractive.evidence import Piece, excerpt, source_of, source_of_message, terms
 from memservice_extractive.language import detect, words
 from memservice_extractive.relevance import ENOUGH, Question
+from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.topics import ONE_VALUE, RELATIVES
 
 PIECES = {"minimal": 3, "low": 8, "medium": 12, "high": 16, "max": 20}
@@ -27,7 +28,11 @@ document is filled with all evidence."""
 MAX_SCORED = 2_000
 """Characters of a text that are compared with the question."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?…][\"'”’])\s+|(?<=[.!?…])\s+(?!– )|(?<=[。！？])(?! – )")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?…][\"'”’])\s+|(?<![^\w.]\d\.)(?<![^\w.]\d\d\.)(?<=[.!?…])\s+(?!– )"
+    r"|(?<=[。！？])(?! – )"
+)
+"""Not after the number of a day: "am 3. Mai"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +208,22 @@ def _with_score(text: _Text, question: Question) -> _Scored:
     content = " ".join(text.content.split())[:MAX_SCORED]
     # Cheaper than the segmenter of statements. A sentence that is cut at an abbreviation costs
     # little here.
-    sentences = [part for part in _SENTENCE_END.split(content) if part] or [content]
+    sentences = _with_subjects([part for part in _SENTENCE_END.split(content) if part]) or [content]
     language = detect(content)
     scores = [question.score(part, language, is_own=text.is_own) for part in sentences]
     best = max(range(len(scores)), key=scores.__getitem__)
     return _Scored(text, sentences[best], scores[best])
+
+
+def _with_subjects(sentences: Sequence[str]) -> list[str]:
+    """Sentences that begin with a pronoun after the one that says whom they are about."""
+    whole: list[str] = []
+    for sentence in sentences:
+        if whole and begins_with_pronoun(sentence):
+            whole[-1] += f" {sentence}"
+        else:
+            whole.append(sentence)
+    return whole
 
 
 def _of_evidence(item: Evidence, subject: str | None, *, was_replaced: bool = False) -> _Text:

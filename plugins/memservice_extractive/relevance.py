@@ -38,7 +38,7 @@ NOT_SHARED = 0.2
 """How much less a statement about one of two topics that share a word of the question counts."""
 RELATIVE_ONLY = 0.5
 """Maximum score of a statement that names a relative and tells nothing of what is asked."""
-_OTHER_SUBJECT = 0.4
+_OTHER_SUBJECT = 0.45
 """Subtracted from the score of a statement about a relative, for a question about its speaker."""
 _OTHER_PERSON = 0.5
 """The same for a statement about a person whom the question does not name: it is no answer."""
@@ -56,6 +56,8 @@ _BEFORE_NAME = (
 )
 """Between a relative and its name, for folded text."""
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
+_JA_SUBJECT = re.compile(r"[^、。と]{1,8}?[はが]")
+"""A relative that is the subject of its sentence, in Japanese: not "with my sister"."""
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
 _RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
 """Successive characters of one kind, in Chinese and Japanese."""
@@ -94,22 +96,32 @@ class Question:
         self.language = detect(text, usual)
         folded_names = [fold(name) for name in names if name]
         self._names = {word for name in folded_names for word in _WORD.findall(name)}
-        self.content = _content_asked(text, self.language, folded_names)
+        capitals = self._capitals_within(text)
+        own = self._names_in_another_script(capitals)
+        folded = fold(text)
+        if len(own) == 1:
+            # Its own, likely, in place of which its statements have "I".
+            folded = re.sub(rf"(?<![^\W_]){re.escape(*own)}(?![^\W_])", " ", folded)
+        self.content = _content_asked(folded, self.language, folded_names)
         self._compared = self.content.topics.union(
             topics.RELATIVES,
             {"wedding"},
             *(NARROWER.get(topic, ()) for topic in self.content.topics),
         )
-        self._capitals = self._words_like_names(text)
+        self._capitals = (
+            frozenset(word for word in self.content.words if len(word) > 1)
+            if self.language in UNSPACED
+            else capitals
+        )
+        """Words that can be names; in Chinese and Japanese pairs of characters."""
         self._people = self._people_named()
         person = topics.cues(self.language).person
-        folded = fold(text)
         self.is_personal = (
             not self.content.topics <= topics.IMPERSONAL
             or person is None
             or bool(person.search(folded))
-            or any(name in folded for name in folded_names)
-            or self._names_in_another_script()
+            or any(name in fold(text) for name in folded_names)
+            or bool(own)
         )
         """Whether it can be about its subject: it has a topic of persons, a pronoun or a name that
         can be its own."""
@@ -145,19 +157,15 @@ class Question:
             if any(map(pattern.search, folded))
         )
 
-    def _names_in_another_script(self) -> bool:
-        """Whether there is a name that can be the subject's, which is known in Latin letters
-        only."""
+    def _names_in_another_script(self, capitals: frozenset[str]) -> frozenset[str]:
+        """Names that can be the subject's, which is known in Latin letters only."""
         is_latin = bool(self._names) and all(map(str.isascii, self._names))
-        return (
-            is_latin and self.language not in UNSPACED and not all(map(str.isascii, self._capitals))
-        )
+        return frozenset(word for word in capitals if is_latin and not word.isascii())
 
-    def _words_like_names(self, text: str) -> frozenset[str]:
-        """Words that begin with a capital; in Chinese and Japanese the pairs of characters that
-        are no topics."""
+    def _capitals_within(self, text: str) -> frozenset[str]:
+        """Words that begin with a capital, but not at the beginning of a sentence."""
         if self.language in UNSPACED:
-            return frozenset(word for word in self.content.words if len(word) > 1)
+            return frozenset()
         capitals = {fold(each[0]) for each in _WORD.finditer(text) if each[0][0].isupper()}
         first = {fold(each[1]) for each in _SENTENCE_START.finditer(text)}
         return frozenset(capitals - first - self._names - _folded_stop(self.language))
@@ -227,10 +235,11 @@ class Question:
         elif not relatives and not self._people and _is_about_other(sentence, language):
             score -= _OTHER_SUBJECT
         elif (
-            "wedding" in statement_topics
-            and "partner" in relatives
-            and _is_about_other(sentence, language, topics.RELATIVES - relatives)
+            "partner" in relatives
+            and "wedding" in statement_topics
+            and _relatives_at_start(fold(sentence), language, topics.RELATIVES - relatives)[1]
         ):
+            # It is the wedding of another.
             score -= _OTHER_PERSON
         if is_unreal(sentence, language):
             score -= _UNREAL
@@ -293,9 +302,20 @@ def _is_reply(sentence: str) -> bool:
     return REPLY_MARK in sentence
 
 
-def _is_about_other(sentence: str, language: str, among: frozenset[str] = topics.RELATIVES) -> bool:
-    """Whether one of these relatives, and not its speaker, is the subject of a sentence."""
-    cues, folded = topics.cues(language), fold(sentence)
+def _is_about_other(sentence: str, language: str) -> bool:
+    """Whether a relative, and not its speaker, is the subject of a sentence."""
+    folded = fold(sentence)
+    head, starts = _relatives_at_start(folded, language, topics.RELATIVES)
+    if not starts:
+        return False
+    if language == "ja":
+        return any(_JA_SUBJECT.match(folded, start) for start in starts)
+    return not topics.cues(language).subject.search(folded, len(head))
+
+
+def _relatives_at_start(folded: str, language: str, among: frozenset[str]) -> tuple[str, list[int]]:
+    """The first words of a sentence, and where these relatives are in them."""
+    statements = topics.cues(language).statements
     question, dash, _ = folded.partition(REPLY_MARK)
     if dash:
         head = question
@@ -307,11 +327,9 @@ def _is_about_other(sentence: str, language: str, among: frozenset[str] = topics
     starts = [
         match.start()
         for topic in among
-        if topic in cues.statements and (match := cues.statements[topic].search(head))
+        if topic in statements and (match := statements[topic].search(head))
     ]
-    if not starts:
-        return False
-    return not cues.subject.search(folded, len(head)) if language not in UNSPACED else True
+    return head, starts
 
 
 def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
@@ -323,8 +341,8 @@ def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
     return has_match
 
 
-def _content_asked(text: str, language: str, names: Collection[str]) -> Content:
-    cues, folded = topics.cues(language), fold(text)
+def _content_asked(folded: str, language: str, names: Collection[str]) -> Content:
+    cues = topics.cues(language)
     mask = bytearray(len(folded))
     spans = {
         topic: [match.span() for match in pattern.finditer(folded)]

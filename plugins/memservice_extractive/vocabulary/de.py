@@ -260,4 +260,8 @@ CUES = {
         "tischtennis turn* wander*"
     ),
     "email": "e-mail-adresse mailadresse e-mailadresse emailadresse |",
+    "delivery": (
+        "paket* lieferung* geliefert* lieferadresse versandt bestellung* | schick* liefer* paket* "
+        "bestellung*"
+    ),
 }

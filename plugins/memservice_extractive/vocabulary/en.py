@@ -301,4 +301,8 @@ CUES = {
         "stepfather godmother godfather | father-in-law mother-in-law brother-in-law "
         "sister-in-law stepmother stepfather stepdad stepmum godmother godfather"
     ),
+    "delivery": (
+        "parcel* package* shipped shipping deliver* orders_*_sent | ship deliver* parcel* "
+        "package* send_everything send_*_to_my orders_to"
+    ),
 }

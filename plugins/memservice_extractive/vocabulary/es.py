@@ -228,4 +228,5 @@ CUES = {
         "balonmano rugby yoga pilates"
     ),
     "email": "direccion_de_correo correo_electronico |",
+    "delivery": "paquete* pedido* enviar entrega* envio* | paquete* pedido* envia* entrega*",
 }

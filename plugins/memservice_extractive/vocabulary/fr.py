@@ -221,4 +221,5 @@ CUES = {
         "tennis football foot ski yoga pilates"
     ),
     "email": "adresse_e-mail adresse_mail adresse_electronique adresse_email |",
+    "delivery": "colis livr* commande* expedi* | colis livre* commande* envoie* expedi*",
 }

@@ -220,4 +220,5 @@ CUES = {
         "immersioni tennis calcio padel yoga pilates"
     ),
     "email": "indirizzo_e-mail indirizzo_email indirizzo_di_posta indirizzo_mail |",
+    "delivery": "pacco pacchi spedi* consegn* ordini",
 }

@@ -215,4 +215,7 @@ CUES = {
         "esqui mergulh* tenis futebol yoga pilates"
     ),
     "email": "endereco_de_email endereco_de_e-mail endereco_eletronico correio_eletronico |",
+    "delivery": (
+        "encomenda* pacote* entreg* pedidos envi* | encomenda* pacote* entreg* pedidos mande*"
+    ),
 }

@@ -447,3 +447,21 @@ def test_a_statement_without_the_person_whom_the_question_names_is_no_answer(
 ) -> None:
     (text, *_) = answered(question, "lisandro", says("Trabajo como camarero en un hotel."))
     assert ("ninguna afirmación" not in text) is answers, text
+
+
+@pytest.mark.parametrize(
+    ("question", "statement", "answers"),
+    [
+        ("Where does Bob live?", "My sister Clara is a pilot. She lives in Oslo.", False),
+        ("Where does Clara live?", "My sister Clara is a pilot. She lives in Oslo.", True),
+        ("Wann hat Inga Geburtstag?", "Meine Frau Inga hat am 3. Mai Geburtstag.", True),
+    ],
+)
+def test_a_sentence_is_read_with_what_says_whom_it_is_about(
+    question: str, statement: str, answers: bool
+) -> None:
+    evidence = (Evidence("conclusion", "c1", statement, SAID, about="bob", level="explicit"),)
+    request = AnswerRequest(question, "bob", evidence=evidence)
+    introduction = next(iter(ExtractiveReasoner().answer(request)))
+    is_refusal = "answers this" in introduction or "beantwortet das" in introduction
+    assert is_refusal is not answers

@@ -66,3 +66,17 @@ def test_a_story_that_was_asked_for_tells_nothing_of_the_speaker() -> None:
 def test_a_railway_carriage_is_no_car() -> None:
     assert score("車は何ですか？", "満員電車は最悪だと思います。", "ja") < ENOUGH
     assert score("車は何ですか？", "車はヤリスです。", "ja") >= ENOUGH
+
+
+def test_a_relative_that_is_with_the_speaker_is_not_the_subject() -> None:
+    assert score("楓はどこへ旅行しますか？", "妹と台湾へ旅行します。", "ja") >= ENOUGH
+    assert score("楓はどこへ旅行しますか？", "妹が台湾へ旅行します。", "ja") < ENOUGH
+
+
+def test_a_statement_about_a_relative_alone_answers_no_question_about_the_speaker() -> None:
+    assert score("Where does Ada live?", "My sister Clara lives in Oslo.", "en") < ENOUGH
+    assert score("Where does Clara live?", "My sister Clara lives in Oslo.", "en") >= ENOUGH
+
+
+def test_a_name_in_another_script_is_no_word_of_the_question() -> None:
+    assert score("Кем работает Вера?", "Теперь я работаю флористом.", "ru") >= ENOUGH
