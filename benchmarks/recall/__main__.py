@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.recall.corpora import KINDS, LOADERS, corpora
-from benchmarks.recall.stores import open_store, store, work
+from benchmarks.recall.corpora import HOPS, KINDS, LOADERS, corpora
+from benchmarks.recall.stores import conclude, open_store, store, work
 from benchmarks.recall.surfaces import DERIVED, SURFACES, Values
 from memservice.runtime import Runtime
 from memservice_bench.corpus import Conversation
@@ -33,13 +33,22 @@ Results = dict[str, dict[str, list[float]]]
 
 
 def measure(
-    runtime: Runtime, sets: Mapping[str, Sequence[Conversation]], surfaces: Sequence[str]
+    runtime: Runtime,
+    sets: Mapping[str, Sequence[Conversation]],
+    surfaces: Sequence[str],
+    with_inferences: bool = False,
 ) -> tuple[Results, dict[str, float]]:
-    """The values, and milliseconds of CPU a call by set and surface."""
+    """The values, and milliseconds of CPU a call by set and surface. `with_inferences`: with
+    conclusions that a model may draw, not derived ones."""
     stored = {
-        name: [store(runtime, f"w{number}-{n}", talk) for n, talk in enumerate(corpus)]
-        for number, (name, corpus) in enumerate(sets.items())
+        name: [
+            store(runtime, f"{name.replace(', ', '-').replace(' ', '-')}-{number}", talk)
+            for number, talk in enumerate(corpus)
+        ]
+        for name, corpus in sets.items()
     }
+    for one in (each for several in stored.values() if with_inferences for each in several):
+        conclude(runtime, one)
     work(runtime)
     results: Results = defaultdict(lambda: defaultdict(list))
     cost: dict[str, float] = {}
@@ -89,18 +98,25 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--db", required=True, help="the store, which must be empty")
-    parser.add_argument("--compare", metavar="DB", help="a second, empty store")
+    parser.add_argument(
+        "--db", required=True, help="the store; conversations in it are not stored again"
+    )
+    parser.add_argument("--compare", metavar="DB", help="a second store")
     parser.add_argument("--save", type=Path, help="keep the values in this JSON file")
     parser.add_argument("--against", type=Path, help="a file of an earlier run")
     parser.add_argument("--split", choices=("tuning", "held-back", "both"), default="both")
-    parser.add_argument("--kind", choices=(*KINDS, "both"), default="both")
+    parser.add_argument("--kind", choices=(*KINDS, *HOPS, "both", "hops"), default="both")
     parser.add_argument("--count", type=int, default=6, help="conversations of each set")
     parser.add_argument("--idle", type=int, help="exchanges without a fact in each conversation")
     parser.add_argument(
         "--surface", action="append", choices=tuple(SURFACES), help="default: the searches"
     )
     parser.add_argument("--categories", action="store_true", help="by category of question as well")
+    parser.add_argument(
+        "--inferences",
+        action="store_true",
+        help="store conclusions that a model may draw, instead of deriving them without a model",
+    )
     parser.add_argument("--all", action="store_true", help="every measure")
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="a setting"
@@ -124,15 +140,15 @@ def describe(sets: Mapping[str, Sequence[Conversation]]) -> None:
 def main() -> None:
     parsed = arguments()
     splits = ["tuning", "held-back"] if parsed.split == "both" else [parsed.split]
-    kinds = list(KINDS) if parsed.kind == "both" else [parsed.kind]
+    kinds = {"both": list(KINDS), "hops": list(HOPS)}.get(parsed.kind, [parsed.kind])
     files = {name: getattr(parsed, name) for name in LOADERS}
     sets = corpora(splits, kinds, parsed.count, parsed.idle, files)
     surfaces = parsed.surface or ["workspace search", "peer search"]
     options = dict(option.split("=", 1) for option in parsed.option)
     columns = (*MEASURES, "whole", "tokens") if parsed.all else SHORT
-    derive = not DERIVED.isdisjoint(surfaces)
+    derive = not parsed.inferences and not DERIVED.isdisjoint(surfaces)
     describe(sets)
-    first, cost = measure(open_store(parsed.db, options, derive), sets, surfaces)
+    first, cost = measure(open_store(parsed.db, options, derive), sets, surfaces, parsed.inferences)
     print_table(only(first, parsed.categories), cost, columns)
     if parsed.save:
         parsed.save.write_text(json.dumps(first), "utf-8")
@@ -140,7 +156,9 @@ def main() -> None:
         earlier = json.loads(parsed.against.read_text("utf-8"))
         print_difference(earlier, only(first, parsed.categories), columns)
     if parsed.compare:
-        second, cost = measure(open_store(parsed.compare, options, derive), sets, surfaces)
+        second, cost = measure(
+            open_store(parsed.compare, options, derive), sets, surfaces, parsed.inferences
+        )
         print_table(only(second, parsed.categories), cost, columns)
         print_difference(first, only(second, parsed.categories), columns)
 

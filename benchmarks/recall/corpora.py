@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memservice_bench.assistant import assistant_conversations
-from memservice_bench.builtin import conversations
-from memservice_bench.corpus import Conversation
+from memservice_bench.assistant import assistant_conversations, assistant_hop_conversations
+from memservice_bench.builtin import conversations, hop_conversations
+from memservice_bench.corpus import HELD_BACK, Conversation
 from memservice_bench.public_sets import load_beam, load_locomo, load_longmemeval
 
 KINDS = ("people", "assistant")
+HOPS = ("people hops", "assistant hops")
+"""The same kinds of conversation, with questions over several messages in addition."""
 TUNING_SEED, HELD_BACK_SEED = 1, 101
+HOP_SEEDS = {"tuning": 11, "held-back": 111}
 """Constants are chosen on the first seed only. The second one's conversations with an assistant are
 about other projects."""
 LOADERS = {"locomo": load_locomo, "beam": load_beam, "longmemeval": load_longmemeval}
@@ -19,7 +22,10 @@ LOADERS = {"locomo": load_locomo, "beam": load_beam, "longmemeval": load_longmem
 def generated(split: str, kind: str, count: int, idle: int | None = None) -> list[Conversation]:
     """`count` conversations of a kind; `split` is `tuning` or `held-back`. `idle`: exchanges
     without a fact, if not the generator's own number."""
-    held_back = split == "held-back"
+    held_back = split == HELD_BACK
+    if kind in HOPS:
+        make = hop_conversations if kind == HOPS[0] else assistant_hop_conversations
+        return make(HOP_SEEDS[split], count, split, **({} if idle is None else {"idle": idle}))
     seed = HELD_BACK_SEED if held_back else TUNING_SEED
     sizes = {} if idle is None else {"idle": idle}
     if kind == "assistant":

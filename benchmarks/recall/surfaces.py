@@ -23,10 +23,13 @@ Values = dict[str, float]
 Surface = Callable[[Runtime, Stored, Question], Values]
 
 
+NO_TURN = -1
+"""Key in a ranking of a conclusion that comes from no single message."""
+
+
 def _of_ranking(ranking: Sequence[int], stored: Stored, question: Question) -> Values:
-    return {
-        name: value(ranking, question.evidence, stored.sizes) for name, value in MEASURES.items()
-    }
+    sizes = {NO_TURN: 0, **stored.sizes}
+    return {name: value(ranking, question.evidence, sizes) for name, value in MEASURES.items()}
 
 
 def _subject(stored: Stored, question: Question) -> str:
@@ -48,12 +51,13 @@ def peer_search(rt: Runtime, stored: Stored, question: Question) -> Values:
 
 
 def conclusions_query(rt: Runtime, stored: Stored, question: Question) -> Values:
-    """Derived conclusions: evidence is found if a conclusion from it is."""
+    """Evidence is found if a conclusion from it is."""
     peer = _subject(stored, question)
     pair = {"observer": peer, "observed": peer}
     rows = conclusions.query(rt, ME, stored.workspace, question.text, DEPTH, filters=pair)
-    sources = [next(iter(row.message_keys), -row.key) for row in rows]
-    ranking = [stored.row_keys.get(key, -1) for key in sources]
+    ranking = [
+        stored.row_keys[row.message_keys[0]] if row.message_keys else NO_TURN for row in rows
+    ]
     return _of_ranking(ranking, stored, question)
 
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 
 from memservice.domain.text.words import MONTHS
 from memservice_bench import assistant_scenes as scenes
+from memservice_bench import hops
 from memservice_bench.assistant_scenes import FactKind, Project
-from memservice_bench.corpus import Conversation, Question, Turn
+from memservice_bench.corpus import HELD_BACK, Conversation, Question, Turn
 
 USER, ASSISTANT = "user", "assistant"
 
@@ -52,6 +53,10 @@ class _Maker:
     late: list[_Exchange] = field(default_factory=list)
     """Exchanges that must come after the `early` ones."""
     pending: list[_Pending] = field(default_factory=list)
+    texts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Owner of each fact, and what a model may conclude from it."""
+    inferences: list[tuple[str, str, str, list[int]]] = field(default_factory=list)
+    """Level, owner and text of further conclusions, and the facts that they rest on."""
 
     def fact(self) -> int:
         self.facts += 1
@@ -64,6 +69,7 @@ class _Maker:
         number = self.fact()
         statement = self.fill(text, project, part, **slots)
         where.append(_Exchange(project, part, statement[0].upper() + statement[1:], number))
+        self.texts[number] = (USER, f"The user on the {project.name}: {statement}")
         return number
 
     def ask(self, text: str, facts: list[int], category: str, answer: str = "") -> None:
@@ -160,6 +166,28 @@ def _talk(maker: _Maker, project: Project) -> None:
         maker.ask(maker.fill(question, project, part, **slots), [one, two], "contradiction")
 
 
+def _hops(maker: _Maker, seed: str, held_back: bool) -> None:
+    """Chains and traits of the user, with the conclusions that a model may draw."""
+    rng = random.Random(f"hops/{seed}")
+
+    def state(request: str, reply: str, concluded: str) -> int:
+        project = rng.choice(maker.projects)
+        text = f"By the way, somebody asked me “{request}” – {reply}"
+        number = maker.say(maker.anywhere, project, rng.choice(project.parts), text)
+        maker.texts[number] = (USER, concluded)
+        return number
+
+    def ask(text: str, facts: list[int], category: str, answer: str) -> None:
+        maker.ask(hops.in_first_person(text), facts, category, answer)
+
+    subjects = [
+        (exchange.fact, USER, exchange.part) for exchange in maker.anywhere if exchange.fact
+    ]
+    derived = hops.add(rng, hops.THE_USER, 7, held_back, state, ask)
+    for level, text, numbers in (*derived, *hops.idle_inferences(rng, subjects)):
+        maker.inferences.append((level, USER, text, numbers))
+
+
 def _code(maker: _Maker, project: Project) -> str:
     word, word2, word3 = (
         word.replace(" ", "_").replace("-", "_") for word in maker.rng.sample(project.words, k=3)
@@ -249,10 +277,15 @@ def _lay_out(maker: _Maker, idle: int) -> tuple[list[Turn], dict[int, int]]:
 
 
 def assistant_conversation(
-    seed: int, number: int, idle: int = 60, held_back: bool = False
+    seed: int,
+    number: int,
+    idle: int = 60,
+    held_back: bool = False,
+    hop_split: str | None = None,
 ) -> Conversation:
     """One conversation about two projects; the same for the same arguments. `idle` is the number of
-    exchanges without a fact: 60 make about 300 messages, 5,000 about 10,000."""
+    exchanges without a fact: 60 make about 300 messages, 5,000 about 10,000. `hop_split`: with
+    questions over several messages (`hops`) of this split."""
     rng = random.Random(f"assistant/{seed}/{number}")
     projects = (
         scenes.PROJECTS[scenes.HELD_BACK :] if held_back else scenes.PROJECTS[: scenes.HELD_BACK]
@@ -261,13 +294,20 @@ def assistant_conversation(
     for project in maker.projects:
         _facts(maker, project)
         _talk(maker, project)
+    if hop_split is not None:
+        _hops(maker, f"{seed}/{number}", hop_split == HELD_BACK)
     turns, turn_of = _lay_out(maker, idle)
     questions = tuple(
         Question(p.text, frozenset(turn_of[n] for n in p.facts), p.category, p.answer, USER)
         for p in maker.pending
     )
     return Conversation(
-        f"assistant-{number}", (USER, ASSISTANT), tuple(turns), questions, kind="assistant"
+        f"assistant-{number}",
+        (USER, ASSISTANT),
+        tuple(turns),
+        questions,
+        kind="assistant",
+        inferences=hops.inferences(maker.texts, maker.inferences, turn_of),
     )
 
 
@@ -276,3 +316,13 @@ def assistant_conversations(
 ) -> list[Conversation]:
     """`count` conversations. `held_back`: about projects that no other conversation is about."""
     return [assistant_conversation(seed, n, idle, held_back) for n in range(count)]
+
+
+def assistant_hop_conversations(
+    seed: int, count: int, split: str, idle: int = 60
+) -> list[Conversation]:
+    """`count` conversations with questions over several messages."""
+    return [
+        assistant_conversation(seed, number, idle, split == HELD_BACK, split)
+        for number in range(count)
+    ]

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from memservice.domain.text.words import MONTHS
-from memservice_bench.corpus import Conversation, Fact, Question, Turn
+from memservice_bench import hops
+from memservice_bench.corpus import HELD_BACK, Conversation, Fact, Question, Turn
 from memservice_bench.scenes import (
     CONTRADICTIONS,
     ECHOES,
@@ -62,6 +63,10 @@ class _Maker:
     pending: list[_Pending] = field(default_factory=list)
     values: dict[int, tuple[str, str]] = field(default_factory=dict)
     """Owner and value of each fact, by its number."""
+    texts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Owner of each fact, and what a model may conclude from it."""
+    inferences: list[tuple[str, str, str, list[int]]] = field(default_factory=list)
+    """Level, owner and text of further conclusions, and the facts that they rest on."""
 
     def fact(self) -> int:
         self.facts += 1
@@ -87,6 +92,7 @@ class _Maker:
         """One scene of `owner`'s; returns the number of its fact."""
         rng = self.rng
         answer = rng.choice(scene.answers).format(v=value)
+        concluded = f"{owner} on the {scene.label}: {answer}"
         if rng.random() < 0.6:
             answer = (
                 rng.choice(ECHOES).format(l=scene.label) if english else f"{scene.label}? "
@@ -102,8 +108,10 @@ class _Maker:
             self.pending.append(
                 _Pending(question.format(n=owner), [detail], "short-answer", owner, reply)
             )
+            self.texts[detail] = (owner, f"{owner} on the {scene.label}, asked “{follow}”: {reply}")
         self.anywhere.append(block)
         self.values[number] = (owner, value)
+        self.texts[number] = (owner, concluded)
         return number
 
     def mention(self, label: str) -> None:
@@ -148,19 +156,23 @@ def _scenes(maker: _Maker, scenes: Sequence[Scene], english: bool) -> list[tuple
 def _changes(maker: _Maker) -> None:
     """Facts that are replaced later, and statements that cannot both be true."""
     rng = maker.rng
-    for _, ask, first, later, values, question in rng.sample(UPDATES, k=3):
+    for label, ask, first, later, values, question in rng.sample(UPDATES, k=3):
         owner = rng.choice(maker.speakers)
         old, new = rng.sample(values.split("|"), k=2)
         before, superseded = maker.statement(owner, ask, first.format(v=old))
         after, number = maker.statement(owner, ask, later.format(v=new))
         maker.values |= {superseded: (owner, old), number: (owner, new)}
+        for fact, reply in ((superseded, first.format(v=old)), (number, later.format(v=new))):
+            maker.texts[fact] = (owner, f"{owner} on the {label}: {reply}")
         maker.early.append(before)
         maker.late.append(after)
         maker.pending.append(_Pending(question.format(n=owner), [number], "update", owner, new))
-    for _, ask, yes, no, question in rng.sample(CONTRADICTIONS, k=2):
+    for label, ask, yes, no, question in rng.sample(CONTRADICTIONS, k=2):
         owner = rng.choice(maker.speakers)
         before, one = maker.statement(owner, ask, yes)
         after, two = maker.statement(owner, ask, no)
+        maker.texts[one] = (owner, f"{owner} on {label}: {yes}")
+        maker.texts[two] = (owner, f"{owner} on {label}: {no}")
         maker.early.append(before)
         maker.late.append(after)
         maker.pending.append(_Pending(question.format(n=owner), [one, two], "contradiction", owner))
@@ -174,6 +186,34 @@ def _multi_hop(maker: _Maker, statements: Sequence[tuple[Scene, str, int]]) -> N
         for (scene, number), (other, another) in list(zip(own[::2], own[1::2], strict=False))[:3]:
             text = f"What do {owner}'s {scene.label} and {owner}'s {other.label} have in common?"
             maker.pending.append(_Pending(text, [number, another], "multi-hop", owner))
+
+
+def _hops(
+    maker: _Maker,
+    statements: Sequence[tuple[Scene, str, int]],
+    seed: str,
+    held_back: bool,
+) -> None:
+    """Chains and traits of each speaker, with the conclusions that a model may draw."""
+    rng = random.Random(f"hops/{seed}")
+    for owner in maker.speakers:
+
+        def state(request: str, reply: str, concluded: str, owner: str = owner) -> int:
+            block, number = maker.statement(owner, request, reply)
+            maker.anywhere.append(block)
+            maker.texts[number] = (owner, concluded)
+            return number
+
+        def ask(
+            text: str, facts: list[int], category: str, answer: str, owner: str = owner
+        ) -> None:
+            maker.pending.append(_Pending(text, facts, category, owner, answer))
+
+        for level, text, numbers in hops.add(rng, owner, 3, held_back, state, ask):
+            maker.inferences.append((level, owner, text, numbers))
+    subjects = [(number, owner, scene.label) for scene, owner, number in statements]
+    for level, text, numbers in hops.idle_inferences(rng, subjects):
+        maker.inferences.append((level, maker.texts[numbers[0]][0], text, numbers))
 
 
 def _lay_out(
@@ -239,9 +279,15 @@ def _dated(
     return questions
 
 
-def conversation(seed: int, number: int, language: str = "en", idle: int = 120) -> Conversation:
+def conversation(
+    seed: int,
+    number: int,
+    language: str = "en",
+    idle: int = 120,
+    hop_split: str | None = None,
+) -> Conversation:
     """One conversation; the same for the same arguments. `idle` is the number of exchanges without
-    a fact."""
+    a fact; `hop_split`: with questions over several messages (`hops`) of this split."""
     rng = random.Random(f"{seed}/{number}/{language}")
     english = language == "en"
     scenes, talk, mentions, names = (
@@ -253,6 +299,8 @@ def conversation(seed: int, number: int, language: str = "en", idle: int = 120) 
     if english:
         _changes(maker)
         _multi_hop(maker, statements)
+        if hop_split is not None:
+            _hops(maker, statements, f"{seed}/{number}", hop_split == HELD_BACK)
     turns, turn_of = _lay_out(
         maker,
         talk,
@@ -276,6 +324,9 @@ def conversation(seed: int, number: int, language: str = "en", idle: int = 120) 
             Fact(turn_of[number].key, owner, value)
             for number, (owner, value) in sorted(maker.values.items())
         ),
+        inferences=hops.inferences(
+            maker.texts, maker.inferences, {number: turn.key for number, turn in turn_of.items()}
+        ),
     )
 
 
@@ -295,6 +346,11 @@ def _unanswerable(
     ]
     # A generator of its own, so that the conversation stays the same.
     return tuple(random.Random(f"unanswerable/{seed}").sample(open_, k=min(10, len(open_))))
+
+
+def hop_conversations(seed: int, count: int, split: str, idle: int = 120) -> list[Conversation]:
+    """`count` conversations in English with questions over several messages."""
+    return [conversation(seed, number, "en", idle, split) for number in range(count)]
 
 
 def conversations(seed: int = 1, count: int = 12, idle: int = 120) -> list[Conversation]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+TUNING, HELD_BACK = "tuning", "held-back"
+"""The splits of generated sets. Constants are chosen on the first one only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -45,6 +48,19 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Inference:
+    """A conclusion that a model may draw."""
+
+    text: str
+    about: str
+    level: str
+    sources: tuple[int, ...] = ()
+    """Keys of the turns that an explicit one comes from."""
+    premises: tuple[int, ...] = ()
+    """Positions, in the list of them, of the explicit ones that another one rests on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """The content of one workspace: a question refers to its own conversation only."""
 
@@ -60,3 +76,5 @@ class Conversation:
     unanswerable: tuple[Question, ...] = ()
     """Questions that the conversation does not answer. The right answer states this."""
     facts: tuple[Fact, ...] = ()
+    inferences: tuple[Inference, ...] = ()
+    """The explicit ones first."""

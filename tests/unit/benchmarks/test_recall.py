@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks.recall import __main__ as command
-from benchmarks.recall.corpora import corpora, generated
+from benchmarks.recall.__main__ import SHORT
+from benchmarks.recall.corpora import HOPS, corpora, generated
 from memservice.domain import tokens
 from memservice_bench.assistant import ASSISTANT, USER, assistant_conversation
 from memservice_bench.assistant_scenes import HELD_BACK, PROJECTS
 from memservice_bench.corpus import Conversation
+from memservice_bench.hops import THE_USER
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +80,77 @@ def test_sets_of_any_size_can_be_generated() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", HOPS)
+def test_questions_over_several_messages_have_all_of_them_as_evidence(kind: str) -> None:
+    (talk,) = generated("tuning", kind, 1, 0)
+    (other,) = generated("held-back", kind, 1, 0)
+    turns = {turn.key: turn for turn in talk.turns}
+    texts = {turn.text for turn in other.turns}
+    for category in ("chain", "open-domain"):
+        questions = [each for each in talk.questions if each.category == category]
+        assert len(questions) >= 6
+        for question in questions:
+            assert len(question.evidence) == 2
+            assert question.text not in {each.text for each in other.questions}
+            assert not {turns[key].text for key in question.evidence} & texts
+            if category == "chain":
+                assert any(question.answer in turns[key].text for key in question.evidence)
+    assert not any("{" in question.text for question in talk.questions)
+    assert not any("{" in inference.text for inference in talk.inferences)
+
+
+@pytest.mark.parametrize("kind", HOPS)
+def test_conclusions_over_several_messages_rest_on_explicit_ones(kind: str) -> None:
+    (talk,) = generated("tuning", kind, 1, 0)
+    levels = {inference.level for inference in talk.inferences}
+    assert levels == {"explicit", "deductive", "inductive"}
+    for inference in talk.inferences:
+        rests_on = [talk.inferences[position] for position in inference.premises]
+        assert bool(inference.sources) == (inference.level == "explicit") == (not rests_on)
+        assert all(premise.level == "explicit" for premise in rests_on)
+        assert {premise.about for premise in rests_on} <= {inference.about}
+
+
+def test_the_user_of_an_assistant_asks_in_the_first_person() -> None:
+    for split in ("tuning", "held-back"):
+        (talk,) = generated(split, "assistant hops", 1, 0)
+        texts = [each.text for each in talk.questions if each.category in ("chain", "open-domain")]
+        assert not any(THE_USER in text or "I's" in text for text in texts)
+        assert all(re.search(r"\b(I|my|me)\b", text) for text in texts)
+
+
+def lines_of(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    database: Path,
+    *arguments: str,
+) -> list[str]:
+    """What a run on this SQLite store prints."""
+    monkeypatch.setattr(sys, "argv", ["recall", "--db", f"sqlite:///{database}.db", *arguments])
+    command.main()
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.slow
+def test_a_second_run_on_a_store_gives_the_same_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--kind", "assistant hops", "--split", "tuning", "--count", "1", "--idle", "0"]
+    small += ["--inferences", "--surface", "workspace search", "--surface", "conclusions query"]
+    saved = str(tmp_path / "first.json")
+    lines_of(monkeypatch, capsys, tmp_path / "one", *small, "--save", saved)
+    lines = lines_of(monkeypatch, capsys, tmp_path / "one", *small, "--against", saved)
+    differences = lines[lines.index("Differences:") + 1 :]
+    assert len(differences) == 2
+    assert all(line.count(" 0.0 ±0.0") == len(SHORT[:3]) for line in differences)
+
+
 @pytest.mark.slow
 def test_two_runs_are_compared_by_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(name: str, *arguments: str) -> list[str]:
-        database = f"sqlite:///{tmp_path / name}.db"
-        monkeypatch.setattr(sys, "argv", ["recall", "--db", database, *arguments])
-        command.main()
-        return capsys.readouterr().out.splitlines()
+        return lines_of(monkeypatch, capsys, tmp_path / name, *arguments)
 
     small = ["--kind", "assistant", "--split", "tuning", "--count", "1", "--idle", "0"]
     small += ["--surface", "workspace search"]
