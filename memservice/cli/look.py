@@ -307,12 +307,13 @@ def _show_explained(messages: Sequence[Any]) -> None:
             (text.get("own_score"), ".2f"),
             (vector.get("rank"), "d"),
             (vector.get("similarity"), ".3f"),
+            ((parts["source"] or {}).get("rank"), "d"),
             (sum(parts["boosts"].values()), ".2f"),
         )
         cells = ["-" if number is None else format(number, form) for number, form in numbers]
         rows.append((message["id"], *cells, _one_line(message["content"])))
-    heads = ("SCORE", "TEXT RANK", "TEXT", "OWN WORDS", "VECTOR RANK", "SIMILARITY", "BOOST")
-    show_table(("MESSAGE", *heads, "TEXT OF MESSAGE"), rows)
+    ranks = ("TEXT RANK", "TEXT", "OWN WORDS", "VECTOR RANK", "SIMILARITY", "SOURCE RANK")
+    show_table(("MESSAGE", "SCORE", *ranks, "BOOST", "TEXT OF MESSAGE"), rows)
 
 
 def _one_line(text: str) -> str:

@@ -224,15 +224,23 @@ def ranked(scores: Mapping[int, float], limit: int | None = None) -> list[int]:
     return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
-def fuse(lists: Iterable[Sequence[int]], k: int = RRF_K, limit: int | None = None) -> list[int]:
+def fuse(
+    lists: Iterable[Sequence[int]],
+    k: int = RRF_K,
+    limit: int | None = None,
+    *,
+    weighted: Mapping[int, float] | None = None,
+) -> list[int]:
     """Reciprocal rank fusion: the score of a key is the sum of 1 / (k + rank) over the lists that
     contain it, ranks from 1.
 
     The sum does not depend on the order of the lists. Within a list only the first occurrence of a
-    key counts.
+    key counts. `weighted` is one more list, best first, with a factor for the share of each key.
     """
     shares: dict[int, list[float]] = {}
     for ranking in lists:
         for rank, key in enumerate(dict.fromkeys(ranking), 1):
             shares.setdefault(key, []).append(1.0 / (k + rank))
+    for rank, (key, weight) in enumerate((weighted or {}).items(), 1):
+        shares.setdefault(key, []).append(weight / (k + rank))
     return ranked({key: math.fsum(parts) for key, parts in shares.items()}, limit)

@@ -17,6 +17,7 @@ PARTS = {
     "text": {"rank": int, "share": float, "score": float, "own_score": float},
     "vector": {"rank": int, "share": float, "similarity": float},
     "boosts": {"name": float, "date": float, "asker": float},
+    "source": type(None),
 }
 NO_VECTORS: dict[str, dict[str, Any]] = {"text": {"vector": type(None)}, "vector": {}}
 """The default embedder makes vectors of conclusions only."""

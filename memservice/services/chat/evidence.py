@@ -12,7 +12,6 @@ from memservice.domain import ranking
 from memservice.domain.filters import TRUE, all_of, equals
 from memservice.domain.records import (
     EXPLICIT,
-    LEVELS,
     PEER,
     Conclusion,
     Message,
@@ -27,6 +26,7 @@ from memservice.services.auth.bounds import Bounds
 from memservice.services.indexing import CONCLUSION
 from memservice.services.peers import spoken_name
 from memservice.services.retrieval import query_embedding
+from memservice.services.retrieval.bridges import DERIVED
 from memservice.services.retrieval.conclusion_ranking import ConclusionHit
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.search import Search
@@ -43,7 +43,6 @@ PER_KIND = {"minimal": 10}
 DEFAULT_PER_KIND = 25
 PREFETCHED_MESSAGES = 10
 """Number of messages that are retrieved in advance for a reasoner with tools."""
-DERIVED = tuple(level for level in LEVELS if level != EXPLICIT)
 
 SAME_SUBJECT = 0.5
 """Minimum cosine similarity of texts on the same subject without a common word, for an embedder

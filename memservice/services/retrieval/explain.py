@@ -52,7 +52,8 @@ class Explained(Generic[T]):
     parts: Sequence[Parts]
     """One for each row."""
     lists: Sequence[str]
-    """The lists that were fused: `text`, and `vector` if the query has a vector."""
+    """The lists that were fused: `text`, `vector` if the query has a vector, and `source` if a
+    derived conclusion has words of the query."""
     fusion_k: int
     counts: Counts | None
     """None for a key that does not open the whole workspace: which rows are candidates depends on

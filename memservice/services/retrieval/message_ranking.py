@@ -1,7 +1,8 @@
 """The best messages for a query: each list is adjusted separately before both are fused
 (`memservice.domain.ranking`). In the text list a hit shares its score with its neighbours in the
 session. In both lists, messages by the one peer and of the day that the query names get a boost,
-and those by the asker of a question in the first person.
+and those by the asker of a question in the first person. Messages that derived conclusions rest on
+are a third list (`bridges`).
 
 A filter that an index cannot apply is applied last, to more and more rows, until there are enough
 or no more.
@@ -20,7 +21,7 @@ from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
-from memservice.services.retrieval import boosts, vector_query
+from memservice.services.retrieval import boosts, bridges, vector_query
 from memservice.services.retrieval.boosts import Boosting
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.text_matches import TextSearch
@@ -71,15 +72,16 @@ class MessageRanking:
         # With a condition, deeper at once: the condition of a peer or a time leaves about half.
         enough = limit if condition == TRUE else 2 * limit
         first = depth = max(self.rt.settings.search.depth, enough)
+        sources = bridges.sources(self.rt, self.tx, self.bounds, self.query, condition)
         while True:
-            keys, exhausted = self._rank(depth, index_filter)
+            keys, exhausted = self._rank(depth, index_filter, sources)
             messages = self._first_matching(keys, condition, limit)
             if len(messages) >= limit or exhausted:
                 return messages
             if depth == first:
                 matching = self.tx.rows.page(Message, fitting, NEWEST_STORED, EXACT_RANKING_MAX + 1)
                 if len(matching) <= EXACT_RANKING_MAX:
-                    return self._rank_among(matching)[:limit]
+                    return self._rank_among(matching, sources)[:limit]
             depth *= 4
 
     def _narrowing(self) -> tuple[Condition, IndexFilter]:
@@ -106,8 +108,11 @@ class MessageRanking:
             start, size = start + size, 2 * size
         return messages[:limit]
 
-    def _rank(self, depth: int, index_filter: IndexFilter) -> tuple[list[int], bool]:
-        """Keys of messages, best first, and whether a greater depth returns no further rows."""
+    def _rank(
+        self, depth: int, index_filter: IndexFilter, sources: Mapping[int, float]
+    ) -> tuple[list[int], bool]:
+        """Keys of messages, best first, and whether a greater depth returns no further rows.
+        `sources`: see `bridges`."""
         search = self.rt.settings.search
         pool = depth * CANDIDATES_PER_HIT
         readable_keys = None if self.bounds.is_whole else self._readable_keys
@@ -138,10 +143,12 @@ class MessageRanking:
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
             own = replace(candidates, matches=matches).bm25()
-            self.trace.note(own, scores, hits, lists, boosting.by_key(positions))
-        return ranking.fuse(lists, search.fusion_k), exhausted
+            self.trace.note(own, scores, hits, lists, boosting.by_key(positions), sources)
+        return ranking.fuse(lists, search.fusion_k, weighted=sources), exhausted
 
-    def _rank_among(self, messages: Sequence[Message]) -> list[Message]:
+    def _rank_among(
+        self, messages: Sequence[Message], sources: Mapping[int, float]
+    ) -> list[Message]:
         """Those of a few messages that match the query, best first. Their neighbours add to their
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
@@ -167,8 +174,9 @@ class MessageRanking:
             lists.append(boosting.ranked(hits, positions))
         if self.trace is not None:
             own = candidates.bm25()
-            self.trace.note(own, own_scores, hits, lists, boosting.by_key(positions))
-        return [by_key[key] for key in ranking.fuse(lists, search.fusion_k)]
+            self.trace.note(own, own_scores, hits, lists, boosting.by_key(positions), sources)
+        ranked = ranking.fuse(lists, search.fusion_k, weighted=sources)
+        return [by_key[key] for key in ranked if key in by_key]
 
     def _text_search(self) -> TextSearch:
         return TextSearch(self.rt, self.tx, MESSAGE, self.bounds.workspace, self.query.words)

@@ -32,6 +32,17 @@ class VectorPart:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcePart:
+    """A message that a derived conclusion rests on."""
+
+    rank: int
+    share: float
+    """`covered` / (k + rank)."""
+    covered: float
+    """The share of the query's words that the conclusion has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Boosts:
     """What is added in each list to a score that is 1 for the best row."""
 
@@ -57,6 +68,8 @@ class Parts:
     vector: VectorPart | None
     """None without a similarity."""
     boosts: Boosts = NO_BOOSTS
+    source: SourcePart | None = None
+    """None if none of the best derived conclusions rests on the row."""
 
     def without_weights(self) -> Parts:
         """Without the scores by BM25. They reveal how many texts of the whole workspace contain a
@@ -77,6 +90,8 @@ class Trace:
     boosts: Mapping[int, Boosts] = field(default_factory=dict)
     ranks: Sequence[Mapping[int, int]] = ()
     """Of each list: key → rank."""
+    sources: Mapping[int, SourcePart] = field(default_factory=dict)
+    """By key, with no share yet."""
     candidates: set[int] = field(default_factory=set)
     """The keys in a list of any pass."""
     too_distant: set[int] = field(default_factory=set)
@@ -89,12 +104,18 @@ class Trace:
         similarities: Mapping[int, float],
         lists: Sequence[Sequence[int]],
         boosts: Mapping[int, Boosts] | None = None,
+        sources: Mapping[int, float] | None = None,
     ) -> None:
-        """`lists`: keys by text and, with vectors, by similarity, best first."""
+        """`lists`: keys by text and, with vectors, by similarity, best first; `sources`: see
+        `bridges`."""
         self.own, self.text, self.similarities = own, text, similarities
         self.boosts = boosts or {}
         self.ranks = [{key: rank for rank, key in enumerate(keys, 1)} for keys in lists]
-        self.candidates.update(*lists)
+        self.sources = {
+            key: SourcePart(rank, 0.0, covered)
+            for rank, (key, covered) in enumerate((sources or {}).items(), 1)
+        }
+        self.candidates.update(*lists, self.sources)
 
     def note_distant(self, keys: Collection[int], within: Collection[int]) -> None:
         """`within`: those of the keys that are not too distant."""
@@ -103,7 +124,7 @@ class Trace:
     @property
     def lists(self) -> list[str]:
         """The names of the lists that were fused."""
-        return ["text", "vector"][: len(self.ranks)]
+        return [*["text", "vector"][: len(self.ranks)], *(["source"] if self.sources else [])]
 
     def parts(self, key: int, k: int) -> Parts:
         """The parts of the score of the row with this key; `k` as in `domain.ranking.fuse`."""
@@ -115,5 +136,8 @@ class Trace:
         if key in self.similarities:
             share = 0.0 if vector_rank is None else 1.0 / (k + vector_rank)
             vector = VectorPart(vector_rank, share, self.similarities[key])
-        score = sum(part.share for part in (text, vector) if part is not None)
-        return Parts(score, text, vector, self.boosts.get(key, NO_BOOSTS))
+        source = self.sources.get(key)
+        if source is not None:
+            source = replace(source, share=source.covered / (k + source.rank))
+        score = sum(part.share for part in (text, vector, source) if part is not None)
+        return Parts(score, text, vector, self.boosts.get(key, NO_BOOSTS), source)

@@ -46,6 +46,20 @@ class VectorScore(BaseSchema):
     similarity = Float(required=True, metadata={"description": "Cosine similarity"})
 
 
+class SourceScore(BaseSchema):
+    """A message that a derived conclusion with words of the query rests on."""
+
+    rank = Integer(required=True, metadata={"minimum": 1})
+    share = Float(
+        required=True,
+        metadata={"description": "What the list adds to the score: covered / (k + rank)"},
+    )
+    covered = Float(
+        required=True,
+        metadata={"description": "The share of the query's words that the conclusion has"},
+    )
+
+
 class ScoreBoosts(BaseSchema):
     """What is added, before the ranks, to scores relative to the best one."""
 
@@ -63,6 +77,7 @@ class Explanation(BaseSchema):
     score = Float(required=True, metadata={"description": "The sum of the shares"})
     text = Nested(TextScore, allow_none=True)
     vector = Nested(VectorScore, allow_none=True)
+    source = Nested(SourceScore, allow_none=True)
     boosts = Nested(ScoreBoosts, required=True)
 
 
