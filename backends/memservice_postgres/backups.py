@@ -247,13 +247,13 @@ def _examined(program: str, file: Path) -> tuple[str, dict[str, int]]:
 def _counted(
     program: str, part: Path, counts: Mapping[str, int], progress: Progress
 ) -> dict[str, int]:
-    rows, done, total = Counter[str](dict.fromkeys(counts, 0)), 0, sum(counts.values())
+    rows, row_count, total = Counter[str](dict.fromkeys(counts, 0)), 0, sum(counts.values())
     for table, row in archives.rows(program, part):
         if row is not None:
             rows[table] += 1
-            done += 1
-            if done % REPORTED_ROWS == 0:
-                progress("verifying", min(done, total), total)
+            row_count += 1
+            if row_count % REPORTED_ROWS == 0:
+                progress("verifying", min(row_count, total), total)
     progress("verifying", total, total)
     return dict(rows)
 

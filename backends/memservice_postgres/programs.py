@@ -109,7 +109,7 @@ def run_by_table(
 ) -> None:
     """Run `pg_dump` or `pg_restore`, and report the rows of the tables that are done, by `counts`.
     Raises `ProgramFailed`."""
-    done, total, current = 0, sum(counts.values()), 0
+    row_count, total, current = 0, sum(counts.values()), 0
     progress(0, total)
     last = deque[str](maxlen=MAX_LINES)
     process = subprocess.Popen(
@@ -127,8 +127,8 @@ def run_by_table(
             last.append(line)
             table = _TABLE.search(line)
             if table is not None:
-                done, current = done + current, counts.get(table[1], 0)
-                progress(min(done, total), total)
+                row_count, current = row_count + current, counts.get(table[1], 0)
+                progress(min(row_count, total), total)
         status = process.wait()
     finally:
         process.kill()

@@ -31,32 +31,32 @@ def encoder(schema: Schema | type[Schema]) -> Encode:
         for key, field in output_fields.items()
         if isinstance(field, FromPath)
     ]
-    stored = {
+    attributes = {
         key: field.attribute or key
         for key, field in output_fields.items()
         if not isinstance(field, FromPath)
     }
-    if len(stored) < 2:
-        return _single(output_fields, path_fields, stored)
+    if len(attributes) < 2:
+        return _single(output_fields, path_fields, attributes)
     # A value from the path has no attribute; a placeholder attribute keeps its position among the
     # keys.
-    placeholder = next(iter(stored.values()))
-    read = attrgetter(*(stored.get(key, placeholder) for key in output_fields))
+    placeholder = next(iter(attributes.values()))
+    attributes_of = attrgetter(*(attributes.get(key, placeholder) for key in output_fields))
     keys = tuple(output_fields)
     # Most conversions need only the value: this saves one call for each.
     wires = [
         (key, wire)
         for key, field in output_fields.items()
-        if key in stored and (wire := _wire(field))
+        if key in attributes and (wire := _wire(field))
     ]
     changes = [
         (key, change)
         for key, field in output_fields.items()
-        if key in stored and not _wire(field) and (change := _change(field))
+        if key in attributes and not _wire(field) and (change := _change(field))
     ]
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
-        encoded = dict(zip(keys, read(row)))  # noqa: B905 - as many values as keys, by construction
+        encoded = dict(zip(keys, attributes_of(row)))  # noqa: B905 - as many values as keys, by construction
         for key, parameter in path_fields:
             encoded[key] = path[parameter]
         for key, wire in wires:
@@ -73,11 +73,11 @@ def encoder(schema: Schema | type[Schema]) -> Encode:
 def _single(
     output_fields: Mapping[str, fields.Field[Any]],
     path_fields: list[tuple[str, str]],
-    stored: Mapping[str, str],
+    attributes: Mapping[str, str],
 ) -> Encode:
     """Like `encoder`, for a schema with at most one stored field (`attrgetter` returns a tuple only
     for several)."""
-    changes = {key: _change(output_fields[key]) for key in stored}
+    changes = {key: _change(output_fields[key]) for key in attributes}
     parameters = dict(path_fields)
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _single(
             if key in parameters:
                 encoded[key] = path[parameters[key]]
             else:
-                value, change = getattr(row, stored[key]), changes[key]
+                value, change = getattr(row, attributes[key]), changes[key]
                 encoded[key] = change(value, path) if change else value
         return encoded
 

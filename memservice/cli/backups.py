@@ -118,7 +118,7 @@ def _progress() -> Iterator[Progress]:
     with ExitStack() as bars:
         bar_by_step: dict[str, Any] = {}
 
-        def progress(step: str, done: int, total: int) -> None:
+        def progress(step: str, position: int, total: int) -> None:
             if step not in bar_by_step:
                 bars.close()
                 bar_by_step.clear()
@@ -126,6 +126,6 @@ def _progress() -> Iterator[Progress]:
                     click.progressbar(length=total, label=step, file=sys.stderr)
                 )
             bar = bar_by_step[step]
-            bar.update(done - bar.pos)
+            bar.update(position - bar.pos)
 
         yield progress

@@ -96,8 +96,8 @@ def _load(runtime: Runtime, request: HistoryRequest) -> HistoryReport:
 def _read_progress() -> Iterator[Progress]:
     with click.progressbar(length=100, label="reading", file=sys.stderr) as bar:
 
-        def progress(done: int, total: int) -> None:
-            bar.update(done * 100 // total - bar.pos)
+        def progress(position: int, total: int) -> None:
+            bar.update(position * 100 // total - bar.pos)
 
         yield progress
 

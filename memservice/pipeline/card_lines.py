@@ -70,14 +70,14 @@ def write(
     rt: Runtime,
     tx: Transaction,
     collection: Collection,
-    read: Card | None,
+    expected_card: Card | None,
     proposed: Sequence[str] | None,
     rebuild: bool = False,
 ) -> CardWrite:
-    """Write the proposed lines, unless the card changed since it was `read`: that change is
+    """Write the proposed lines, unless the card is no longer the `expected_card`: that change is
     newer."""
     present = tx.cards.one(collection.observer_key, collection.observed)
-    if present != read:
+    if present != expected_card:
         return CardWrite({"card": "changed in the meantime"})
     lines, dropped = rewritten(present, proposed, rebuild)
     outcome: Outcome = {"card_lines_dropped": dropped} if dropped else {}

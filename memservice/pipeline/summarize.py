@@ -74,21 +74,21 @@ class Summarize(Handler):
                 )
 
         def store(tx: Transaction) -> Outcome:
-            stored: list[str] = []
+            summary_kinds: list[str] = []
             # Locked until commit: a message that is erased later removes the summary.
             tx.sessions.by_key(session.key, lock=True)
             for item, summary in summaries:
-                read = [message.key for message in item.messages]
-                if len(tx.messages.positions(read)) < len(read):
+                message_keys = [message.key for message in item.messages]
+                if len(tx.messages.positions(message_keys)) < len(message_keys):
                     raise InputErased
                 # Another run may have covered more since.
                 newest = tx.summaries.of_session(session.key).get(item.kind)
                 if newest == item.previous:
                     tx.summaries.save(summary)
                     metamessages.note_summary(rt, tx, session, summary, len(item.messages))
-                    stored.append(item.kind)
-            return {"wanted": len(due_summaries), "stored": len(stored)} | (
-                {"kinds": stored} if stored else {}
+                    summary_kinds.append(item.kind)
+            return {"wanted": len(due_summaries), "stored": len(summary_kinds)} | (
+                {"kinds": summary_kinds} if summary_kinds else {}
             )
 
         def events(outcome: Outcome) -> Iterable[Event]:
@@ -109,12 +109,12 @@ def _due_summaries(tx: Transaction, session: Session, tasks: Sequence[Task]) -> 
         for kind in task.payload.get("kinds", []) if message is not None else []:
             if message is not None and (kind not in newest or message.seq > newest[kind][0].seq):
                 newest[kind] = (message, task.payload.get("instructions"))
-    stored = tx.summaries.of_session(session.key)
-    covered = tx.messages.by_keys([summary.message_key for summary in stored.values()])
+    summaries = tx.summaries.of_session(session.key)
+    covered = tx.messages.by_keys([summary.message_key for summary in summaries.values()])
     return [
         item
         for kind in sorted(newest)
-        if (item := _needed(tx, session, kind, *newest[kind], stored, covered)) is not None
+        if (item := _needed(tx, session, kind, *newest[kind], summaries, covered)) is not None
     ]
 
 
@@ -124,10 +124,10 @@ def _needed(
     kind: str,
     upto: Message,
     instructions: str | None,
-    stored: Mapping[str, Summary],
+    summaries: Mapping[str, Summary],
     covered: Mapping[int, Message],
 ) -> _DueSummary | None:
-    previous = stored.get(kind)
+    previous = summaries.get(kind)
     last = covered.get(previous.message_key) if previous is not None else None
     start = last.seq if last is not None else 0
     if start >= upto.seq:

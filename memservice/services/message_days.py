@@ -52,10 +52,10 @@ def per_day(rt: Runtime, principal: Principal) -> MessageDays | None:
     remain counted. None: no worker has counted yet."""
     policy.require_admin(principal, needs=Permission.VIEW)
     with rt.storage.read() as tx:
-        stored = tx.facts.get(FACT)
-    if stored is None:
+        fact = tx.facts.get(FACT)
+    if fact is None:
         return None
-    state = json.loads(stored)
+    state = json.loads(fact)
     days = (Day(day, state["days"].get(day, 0)) for day in _last_days(rt.clock()))
     return MessageDays(tuple(days), bool(state["complete"]))
 
@@ -63,11 +63,11 @@ def per_day(rt: Runtime, principal: Principal) -> MessageDays | None:
 def count(rt: Runtime) -> None:
     """Run one pass. Only one worker may run it at a time: two would count messages twice."""
     with rt.storage.read() as tx:
-        stored = tx.facts.get(FACT)
+        fact = tx.facts.get(FACT)
         newest = tx.messages.newest_key()
     state: dict[str, Any] = {"counted": 0, "seen": 0, "seen_at": None, "days": {}}
-    if stored is not None and json.loads(stored)["seen"] <= newest:
-        state = json.loads(stored)  # else this is another store
+    if fact is not None and json.loads(fact)["seen"] <= newest:
+        state = json.loads(fact)  # else this is another store
     now = rt.clock()
     horizon = state["seen"] if _is_settled(state["seen_at"], now) else state["counted"]
     days = Counter(state["days"])
@@ -85,7 +85,7 @@ def count(rt: Runtime) -> None:
     # Messages of the last one or two minutes are never counted yet.
     state["complete"] = state["counted"] >= horizon
     value = json.dumps(state, sort_keys=True)
-    if value != stored:
+    if value != fact:
         rt.storage.write(lambda tx: tx.facts.set(FACT, value))
 
 

@@ -431,10 +431,10 @@ class VectorIndexContract:
 
         together(*(writing(writer) for writer in range(WRITERS)))
         total = WRITERS * ROUNDS
-        listed = engine.read(lambda tx: engine.index.keys(tx, OURS))
-        assert listed == [*range(1, total + 1), 1_000]
+        index_keys = engine.read(lambda tx: engine.index.keys(tx, OURS))
+        assert index_keys == [*range(1, total + 1), 1_000]
         assert self.count(engine) == total + 1
-        assert sorted(keys(self.query(engine))) == listed
+        assert sorted(keys(self.query(engine))) == index_keys
         for writer in range(WRITERS):
             found_keys = set(keys(self.query(engine, index_filter=IndexFilter(sessions=(writer,)))))
             assert found_keys - {1_000} == set(range(1 + writer, total + 1, WRITERS))
@@ -458,26 +458,26 @@ class VectorIndexContract:
         assert sorted(engine.read(lambda tx: engine.index.fetch(tx, OURS, [1, 2]))) == [1]
 
     def test_keys_are_listed_in_batches(self, engine: Engine[VectorIndex]) -> None:
-        def listed(after: int = 0, limit: int = 100, of: Space = OURS) -> list[int]:
+        def index_keys(after: int = 0, limit: int = 100, of: Space = OURS) -> list[int]:
             return engine.read(lambda tx: engine.index.keys(tx, of, after, limit))
 
-        assert listed() == []
+        assert index_keys() == []
         self.upsert(engine, [row(key, key, session=1) for key in (9, 100, 1, 20, 3)])
         self.upsert(engine, [row(2, 60)], THEIRS)
-        assert listed() == [1, 3, 9, 20, 100], "as numbers, not as text"
-        assert (listed(limit=2), listed(3, 2), listed(20), listed(100)) == (
+        assert index_keys() == [1, 3, 9, 20, 100], "as numbers, not as text"
+        assert (index_keys(limit=2), index_keys(3, 2), index_keys(20), index_keys(100)) == (
             [1, 3],
             [9, 20],
             [100],
             [],
         )
-        assert (listed(4, 1), listed(limit=0)) == ([9], [])
+        assert (index_keys(4, 1), index_keys(limit=0)) == ([9], [])
         self.upsert(engine, [row(3, 50), row(9, vector=vector(0, 0, 0, 0))])
         self.delete(engine, [1])
-        assert listed() == [3, 20, 100]
-        assert listed(of=THEIRS) == [2]
+        assert index_keys() == [3, 20, 100]
+        assert index_keys(of=THEIRS) == [2]
         engine.write(lambda tx: engine.index.drop(tx, OURS))
-        assert listed() == []
+        assert index_keys() == []
 
     def test_spaces_are_separate(self, engine: Engine[VectorIndex]) -> None:
         self.upsert(engine, [row(1, 30, session=1), row(2, 40)])

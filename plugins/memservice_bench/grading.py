@@ -29,7 +29,7 @@ def evidence_shown(
     """Share of the evidence in the prompts; None for a question without evidence."""
     if not question.evidence:
         return None
-    prompts = [call.shown for call in calls]
+    prompts = [call.prompt for call in calls]
     number = sum(
         any(_folded(texts[key]) in prompt for prompt in prompts) for key in question.evidence
     )

@@ -26,7 +26,7 @@ TEXT = "READY"
 class Call:
     """One request of the server to its model."""
 
-    shown: str
+    prompt: str
     """All texts of the request, with white space collapsed."""
     tokens: int
     """Input and output tokens by the provider's count; 0 if it has none."""

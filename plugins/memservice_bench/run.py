@@ -226,7 +226,7 @@ class Run:
             seconds=answer.seconds,
             calls=len(calls or ()),
             tokens=sum(call.tokens for call in calls or ()),
-            prompt_characters=sum(len(call.shown) for call in calls or ()),
+            prompt_characters=sum(len(call.prompt) for call in calls or ()),
             shown_first=grading.evidence_shown(question, texts, calls[:1]) if calls else None,
             shown=grading.evidence_shown(question, texts, calls) if calls else None,
             matched=grading.matches(question, answer.content),

@@ -37,10 +37,10 @@ class SqlMessages(base.Messages):
             tested = sa.select(t.messages.c.key, sa.func.count().over().label("total")).where(
                 self.rows.condition(Message, shape_, slots)
             )
-            listed = window(tested.order_by(*order), slots, limit, offset).subquery()
-            joined = listed.join(t.messages, t.messages.c.key == listed.c.key)
+            page = window(tested.order_by(*order), slots, limit, offset).subquery()
+            joined = page.join(t.messages, t.messages.c.key == page.c.key)
             columns = self.rows.mapping(Message).columns
-            return sa.select(*columns, listed.c.total).select_from(joined).order_by(*order)
+            return sa.select(*columns, page.c.total).select_from(joined).order_by(*order)
 
         rows = self.rows.run(
             ("page and total", shape_, reverse, offset > 0),

@@ -132,8 +132,8 @@ _OF_QUESTIONS: dict[str, frozenset[str]] = {
 """Words that questions add: who, when, and the verbs "do", "can" and "give"."""
 
 STOP_WORDS_OF: dict[str, frozenset[str]] = {
-    language: frozenset(map(fold, listed | _OF_QUESTIONS.get(language, frozenset())))
-    for language, listed in (FUNCTION_WORDS | _BY_SCRIPT).items()
+    language: frozenset(map(fold, words | _OF_QUESTIONS.get(language, frozenset())))
+    for language, words in (FUNCTION_WORDS | _BY_SCRIPT).items()
 } | {"en": STOP_WORDS}
 """Folded words that a search leaves out, by language. English as in the analysis of all texts."""
 

@@ -59,8 +59,8 @@ _SCRIPTS = (
 _KANA = re.compile(f"[{KANA_LETTERS}]")
 
 _LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
-for _language, _listed in FUNCTION_WORDS.items():
-    for _function_word in _listed | STOP_WORDS_OF[_language] | frozenset(map(fold, _listed)):
+for _language, _own_words in FUNCTION_WORDS.items():
+    for _function_word in _own_words | STOP_WORDS_OF[_language] | frozenset(map(fold, _own_words)):
         _LANGUAGES_OF[_function_word] = (*_LANGUAGES_OF.get(_function_word, ()), _language)
 _LATIN = tuple(sorted(FUNCTION_WORDS.keys() - {"en"}))
 """Languages in Latin letters that the analysis has no stems of."""

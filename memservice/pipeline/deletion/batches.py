@@ -21,8 +21,8 @@ SECONDS = 0.015
 
 def size(task: Task, maximum: int) -> int:
     """Number of rows of the next transaction."""
-    stored: int = task.payload.get(ENTRY, FIRST_SIZE)
-    return min(stored, maximum)
+    size: int = task.payload.get(ENTRY, FIRST_SIZE)
+    return min(size, maximum)
 
 
 def adapted(step: Outcome | Unfinished, seconds: float, maximum: int) -> Outcome | Unfinished:

@@ -133,7 +133,7 @@ class Erase(Handler):
                 rt,
                 task,
                 task.payload["workspace"],
-                lambda done: checking.at(done, None, **{VECTORS: REMOVED}),
+                lambda next_task: checking.at(next_task, None, **{VECTORS: REMOVED}),
             )
         removed = None if rt.vectors_transactional else _remove_vectors(rt, task)
 

@@ -33,7 +33,10 @@ def prepare(rt: Runtime, task: Task) -> Prepared:
     stage = task.payload.get("stage", VECTORS)
     if stage == VECTORS:
         return outside_vectors.prepare(
-            rt, task, task.payload["workspace"], lambda done: checking.at(done, stage=RECORDS)
+            rt,
+            task,
+            task.payload["workspace"],
+            lambda next_task: checking.at(next_task, stage=RECORDS),
         )
     with rt.storage.read() as tx:
         receipt = tx.erasures.of_task(task.uid)

@@ -110,7 +110,10 @@ def prepare(rt: Runtime, task: Task) -> Prepared:
         return checking.finish(rt, task)
     if stage == VECTORS:
         return outside_vectors.prepare(
-            rt, task, task.payload["workspace"], lambda done: checking.at(done, stage=TASKS)
+            rt,
+            task,
+            task.payload["workspace"],
+            lambda next_task: checking.at(next_task, stage=TASKS),
         )
     if stage == MENTIONS and mentions.is_due(task):
         return mentions.prepare(rt, task, _after_mentions)

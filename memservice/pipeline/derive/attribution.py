@@ -40,7 +40,7 @@ def attributed(
     """
     own_words_by_message = {message.key: _words(message.content) for message in own}
     conversation = _Conversation(own, window)
-    stored = [_words(text) for text in context]
+    stored_words = [_words(text) for text in context]
     name_words: frozenset[str] = frozenset().union(*(_words(name) for name in names))
     own_statements = []
     for statement in statements:
@@ -57,7 +57,7 @@ def attributed(
             is_repeated = len(words & own_words) >= MIN_SHARE_OF_OTHERS * len(words)
             is_own = is_repeated and not conversation.denies(cited)
         else:
-            is_own = _is_own(conversation, words, cited, own_words, confirmed, stored)
+            is_own = _is_own(conversation, words, cited, own_words, confirmed, stored_words)
         if is_own:
             basis: Literal["said", "confirmed"] = "confirmed" if confirmed else "said"
             own_statements.append(
@@ -72,19 +72,20 @@ def _is_own(
     cited: Sequence[int],
     own_words: frozenset[str],
     confirmed: Collection[int],
-    stored: Sequence[frozenset[str]],
+    stored_words: Sequence[frozenset[str]],
 ) -> bool:
     """Whether the observed peer made a statement with these `words`, rather than another peer or a
-    stored text. `own_words`: those of the cited messages. `stored`: those of each stored text."""
+    stored text. `own_words`: those of the cited messages. `stored_words`: those of each stored
+    text."""
     is_short = len(own_words) <= MAX_ELLIPTIC_WORDS
-    if is_short and words and not words & own_words and any(words <= text for text in stored):
+    if is_short and words and not words & own_words and any(words <= text for text in stored_words):
         # It repeats a stored text, unless another peer mentions the same.
         return bool(words & conversation.other_words)
     if is_short and not confirmed and conversation.assents(cited):
         return True
     other_words = conversation.other_words_without(confirmed)
     if not is_short:
-        other_words = other_words.union(conversation.earlier_own_words, *stored)
+        other_words = other_words.union(conversation.earlier_own_words, *stored_words)
     return not _is_from_others(words, own_words, other_words)
 
 

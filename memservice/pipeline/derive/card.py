@@ -53,7 +53,8 @@ def is_lasting(row: Conclusion) -> bool:
 class Proposal:
     """A card from a reasoner without a model, proposed before the batch is stored."""
 
-    read: Card | None
+    card: Card | None
+    """As it was read."""
     lines: Sequence[str]
 
 
@@ -85,7 +86,7 @@ def propose(rt: Runtime, reasoner: Reasoner, drafts: Sequence[Conclusion]) -> Pr
 
 
 def store(rt: Runtime, tx: Transaction, collection: Collection, proposal: Proposal) -> Outcome:
-    return card_lines.write(rt, tx, collection, proposal.read, proposal.lines).outcome
+    return card_lines.write(rt, tx, collection, proposal.card, proposal.lines).outcome
 
 
 def enqueue(rt: Runtime, tx: Transaction, collection: Collection, session: Session) -> None:

@@ -104,19 +104,19 @@ def summary(tx: Transaction, session: Session, first: Message, observers: Observ
     """The newest summary of the messages before the first new message."""
     if observers.joined_seq:
         return None
-    stored = tx.summaries.of_session(session.key).values()
-    covered = tx.messages.by_keys([item.message_key for item in stored])
+    summaries = tx.summaries.of_session(session.key).values()
+    covered = tx.messages.by_keys([item.message_key for item in summaries])
     earlier = [
         (covered[item.message_key].seq, len(item.content), item.content)
-        for item in stored
+        for item in summaries
         if item.message_key in covered and covered[item.message_key].seq < first.seq
     ]
     return max(earlier)[2] if earlier else None
 
 
 def card(tx: Transaction, observed: Peer) -> list[str]:
-    stored = tx.cards.one(observed.key, observed.slug)
-    return [] if stored is None else list(stored.lines)
+    card = tx.cards.one(observed.key, observed.slug)
+    return [] if card is None else list(card.lines)
 
 
 class RelatedSearch:

@@ -47,8 +47,8 @@ def store(
     session = tx.sessions.by_key(derive_input.session.key, lock=True)
     if session is None or session.state == DELETING:
         return {"skipped": "the session no longer exists"}
-    read = {message.key for message in (*derive_input.messages, *derive_input.window)}
-    if len(tx.messages.positions(sorted(read))) < len(read):
+    message_keys = {message.key for message in (*derive_input.messages, *derive_input.window)}
+    if len(tx.messages.positions(sorted(message_keys))) < len(message_keys):
         raise InputErased
     if not candidates.drafts:
         return dict(counts)

@@ -189,10 +189,14 @@ def existing(tx: Transaction, workspaces: Iterable[JsonObject]) -> tuple[str, ..
 
 
 def _of_key(
-    tx: Transaction, session: BrowserSession, stored: JsonObject, csrf_token: str, now: datetime
+    tx: Transaction,
+    session: BrowserSession,
+    claim_values: JsonObject,
+    csrf_token: str,
+    now: datetime,
 ) -> Visitor | None:
     try:
-        claims = read_claims(stored, now)
+        claims = read_claims(claim_values, now)
         recognised = _current_claims(tx, session, claims)
     except Unauthorised:
         return None

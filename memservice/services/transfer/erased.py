@@ -353,13 +353,13 @@ class ErasedRows:
                 raise Conflict(_ERASURE_MESSAGE)
 
     def adjusted(
-        self, tx: Transaction, workspace_key: int, stored: Sequence[r.Conclusion]
+        self, tx: Transaction, workspace_key: int, rows: Sequence[r.Conclusion]
     ) -> list[r.Conclusion]:
         """New conclusions; those that lost sources as they follow from the remaining ones."""
-        lost = [row for row in stored if row.uid in self._adapted_uids]
+        lost = [row for row in rows if row.uid in self._adapted_uids]
         lost_uids = self._left_out.uids(r.Message)
         by_uid = {row.uid: row for row in conclusions.adjust(tx, workspace_key, lost, lost_uids)}
-        return [by_uid.get(row.uid, row) for row in stored]
+        return [by_uid.get(row.uid, row) for row in rows]
 
     def finish(self, workspace_key: int, superseded: Mapping[str, Supersession]) -> None:
         """Call it when all rows are stored. `superseded`: by uid here of each superseded

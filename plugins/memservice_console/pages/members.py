@@ -70,7 +70,7 @@ def _show(
     rt = web.runtime()
     account = accounts.get(rt, visitor().principal, uid)
     workspaces = account.workspaces or []
-    stored = {
+    form_values = {
         "role": account.role,
         "limit": ALL if account.workspaces is None else SOME,
         "workspaces": "\n".join(str(workspace["id"]) for workspace in workspaces),
@@ -79,7 +79,7 @@ def _show(
         "member.html",
         status,
         member=account,
-        form=form or Form(stored),
+        form=form or Form(form_values),
         url=None if new_link is None else new_link.url(rt.settings),
         roles=ROLES,
         limits=LIMITS,

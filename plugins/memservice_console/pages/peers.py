@@ -116,7 +116,7 @@ def restore_conclusion(workspace_id: str, peer_id: str, uid: str) -> Response:
     return _back(workspace_id, peer_id, "restored")
 
 
-def _back(workspace_id: str, peer_id: str, done: str) -> Response:
+def _back(workspace_id: str, peer_id: str, notice: str) -> Response:
     """To the page of conclusions that the form was on."""
     return redirect(
         "peer",
@@ -124,5 +124,5 @@ def _back(workspace_id: str, peer_id: str, done: str) -> Response:
         peer_id=peer_id,
         observer=request.form.get("observer") or peer_id,
         after=request.args.get("after"),
-        done=done,
+        done=notice,
     )

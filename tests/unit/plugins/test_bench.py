@@ -148,7 +148,7 @@ def test_the_script_answers_text_json_and_streams() -> None:
     jsonschema.validate(json.loads(structured), schema)
     assert streamed.startswith("data: ")
     assert streamed.endswith("data: [DONE]\n\n")
-    assert proxy.since(0)[0].shown == "m user Hello there"
+    assert proxy.since(0)[0].prompt == "m user Hello there"
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ class _Session:
 
     uid: str
     slug: str
-    stored: StoredSession | None
+    target: StoredSession | None
     seq: int = 0
     through: int = 0
     members: set[str] = field(default_factory=set)
@@ -269,7 +269,7 @@ class Conversion:
     ) -> str | None:
         """Why a message cannot be in the target at this position; None: it is there, it can be
         added there, or the import recognises it as erased."""
-        target_session = session.stored
+        target_session = session.target
         if target_session is None:
             return None
         if target_session.differs:
