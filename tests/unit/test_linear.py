@@ -262,6 +262,13 @@ WHOLE: dict[str, Callable[[str], object]] = {
 }
 """Texts of any length."""
 
+
+def topics_in(language: str, text: str) -> object:
+    """All topics of a text. Their patterns, which take a second, are compiled by the test."""
+    among = frozenset(topics.cues(language).statements)
+    return relevance._topics_told.__wrapped__(text, language=language, among=among)
+
+
 SENTENCES: dict[str, Callable[[str], object]] = {
     "judge": judged,
     "fact": facts.read,
@@ -275,14 +282,7 @@ SENTENCES: dict[str, Callable[[str], object]] = {
         f"times in {each}": partial(when.span, today=NOW.date(), language=each)
         for each in TIME_WORDS
     },
-    **{
-        f"topics in {each}": partial(
-            relevance._topics_told.__wrapped__,
-            language=each,
-            among=frozenset(topics.cues(each).statements),
-        )
-        for each in topics.LANGUAGES
-    },
+    **{f"topics in {each}": partial(topics_in, each) for each in topics.LANGUAGES},
     "content of a question": lambda t: [relevance.Question(t, usual=each) for each in ("en", "zh")],
     "statement within": lambda t: [
         tails.statement_within(t + end, each, kind)
