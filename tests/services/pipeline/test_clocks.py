@@ -139,8 +139,8 @@ def test_a_clock_that_is_ahead_for_a_minute_erases_no_idempotency_key(pipeline: 
     pipeline.clock.advance(hours=-30, minutes=1)
     retention.sweep(pipeline.rt)
     assert say() == first
-    for _ in range(25 * 60):
-        pipeline.clock.advance(minutes=1)
+    for _ in range(25 * 12):
+        pipeline.clock.advance(minutes=5)
         if retention.sweep(pipeline.rt)["idempotency keys"]:
             break
     assert timedelta(hours=23.9) < pipeline.clock() - began < timedelta(hours=24.1)
