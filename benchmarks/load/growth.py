@@ -190,13 +190,15 @@ def chart(points: Sequence[Point], title: str) -> str:
     by_last_cost = sorted(names(points), key=lambda name: -(points[-1].cpu(name) or 0.0))
     for number, name in enumerate(by_last_cost):
         colour = COLOURS[number % len(COLOURS)]
-        known = [(point.messages, cost) for point in points if (cost := point.cpu(name))]
-        path = " ".join(f"{x(messages):.1f},{y(cost):.1f}" for messages, cost in known)
-        end = max(y(known[-1][1]) + 4, ends[-1] + 14 if ends else 0.0)  # labels do not overlap
+        coordinates = [(point.messages, cost) for point in points if (cost := point.cpu(name))]
+        path = " ".join(f"{x(messages):.1f},{y(cost):.1f}" for messages, cost in coordinates)
+        end = max(
+            y(coordinates[-1][1]) + 4, ends[-1] + 14 if ends else 0.0
+        )  # labels do not overlap
         ends.append(end)
         parts.append(
             f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
             f'<text x="{left + width + 8}" y="{end:.1f}" fill="{colour}">'
-            f"{name}: {known[0][1]:.2f} → {known[-1][1]:.2f}</text>"
+            f"{name}: {coordinates[0][1]:.2f} → {coordinates[-1][1]:.2f}</text>"
         )
     return "\n".join([*parts, "</svg>", ""])
