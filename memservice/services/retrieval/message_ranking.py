@@ -1,8 +1,8 @@
 """The best messages for a query: each list is adjusted separately before both are fused
 (`memservice.domain.ranking`). In the text list a hit shares its score with its neighbours in the
-session. In both lists, messages by the one peer and of the day that the query names get a boost,
-and those by the asker of a question in the first person. Messages that derived conclusions rest on
-are a third list (`bridges`).
+session, in the vector list a short one with the short ones beside it. In both lists, messages by
+the one peer and of the day that the query names get a boost, and those by the asker of a question
+in the first person. Messages that derived conclusions rest on are a third list (`bridges`).
 
 A filter that an index cannot apply is applied last, to more and more rows, until there are enough
 or no more.
@@ -139,7 +139,8 @@ class MessageRanking:
             hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
             positions |= self._positions(missing)
-            lists.append(boosting.ranked(hits, positions))
+            shared = ranking.share_similarities(hits, positions)
+            lists.append(boosting.ranked(shared, positions))
             exhausted = exhausted and len(hits) < depth
         if self.trace is not None:
             own = replace(candidates, matches=matches).bm25()
@@ -171,7 +172,8 @@ class MessageRanking:
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
             hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
-            lists.append(boosting.ranked(hits, positions))
+            shared = ranking.share_similarities(hits, positions)
+            lists.append(boosting.ranked(shared, positions))
         if self.trace is not None:
             own = candidates.bm25()
             self.trace.note(own, own_scores, hits, lists, boosting.by_key(positions), sources)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from memservice.domain.ranking import (
     K1,
     MAX_SHARED,
+    MAX_SHORT,
+    SIMILARITY_SHARE,
     B,
     Scores,
     bm25,
@@ -21,6 +23,7 @@ from memservice.domain.ranking import (
     idf,
     normalise,
     ranked,
+    share_similarities,
 )
 from memservice.spi.text import TextHit, TextMatches
 
@@ -249,3 +252,46 @@ def test_fusion_has_every_key_once_and_ignores_the_order_of_lists(lists: list[li
 @given(st.lists(st.integers(1, 99), unique=True, max_size=20))
 def test_fusion_of_one_list_keeps_its_order(ranking: list[int]) -> None:
     assert fuse([ranking]) == ranking
+
+
+class At(NamedTuple):
+    """A position, with as many fields as ranking needs."""
+
+    session_key: int
+    seq: int
+    tokens: int = 5
+
+
+def test_a_short_reply_gets_a_share_of_the_similarity_of_its_question() -> None:
+    similarities = {1: 0.8, 2: 0.1, 3: 0.3}
+    positions = {1: At(1, 1), 2: At(1, 2), 3: At(1, 9)}
+    assert share_similarities(similarities, positions) == pytest.approx(
+        {1: 0.8 + SIMILARITY_SHARE * 0.1, 2: 0.1 + SIMILARITY_SHARE * 0.8, 3: 0.3}
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (At(1, 1, MAX_SHORT + 1), At(1, 2)),
+        (At(1, 1), At(1, 2, MAX_SHORT + 1)),
+        (At(1, 1), At(2, 2)),
+        (At(1, 1), At(1, 3)),
+    ],
+    ids=["a long one gives nothing", "or takes", "another session", "not beside it"],
+)
+def test_similarities_are_shared_only_between_short_messages_side_by_side(
+    first: At, second: At
+) -> None:
+    similarities = {1: 0.8, 2: 0.1}
+    assert share_similarities(similarities, {1: first, 2: second}) == similarities
+
+
+def test_a_message_without_a_position_keeps_its_similarity() -> None:
+    assert share_similarities({1: 0.8, 2: 0.1}, {1: At(1, 1)}) == {1: 0.8, 2: 0.1}
+
+
+def test_a_weighted_list_counts_by_rank_and_weight() -> None:
+    assert fuse([[1, 2]], 20, weighted={3: 1.0, 2: 0.5}) == [2, 1, 3]
+    assert fuse([[1, 2]], 20, weighted={3: 0.5}) == [1, 2, 3]
+    assert fuse([[1]], 20, weighted={}) == fuse([[1]], 20)
