@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.recall.corpora import HOPS, KINDS, LOADERS, corpora
+from benchmarks.recall.corpora import HOPS, KINDS, LOADERS, THIRD, corpora
 from benchmarks.recall.stores import conclude, open_store, store, work
 from benchmarks.recall.surfaces import DERIVED, SURFACES, Values
 from memservice.runtime import Runtime
@@ -104,7 +104,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--compare", metavar="DB", help="a second store")
     parser.add_argument("--save", type=Path, help="keep the values in this JSON file")
     parser.add_argument("--against", type=Path, help="a file of an earlier run")
-    parser.add_argument("--split", choices=("tuning", "held-back", "both"), default="both")
+    parser.add_argument("--split", choices=("tuning", "held-back", THIRD, "both"), default="both")
     parser.add_argument("--kind", choices=(*KINDS, *HOPS, "both", "hops"), default="both")
     parser.add_argument("--count", type=int, default=6, help="conversations of each set")
     parser.add_argument("--idle", type=int, help="exchanges without a fact in each conversation")

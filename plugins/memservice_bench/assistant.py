@@ -8,6 +8,7 @@ recommendations in the middle of an answer. The same part of a project comes up 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -282,12 +283,14 @@ def assistant_conversation(
     idle: int = 60,
     held_back: bool = False,
     hop_split: str | None = None,
+    projects: Sequence[Project] = (),
 ) -> Conversation:
     """One conversation about two projects; the same for the same arguments. `idle` is the number of
     exchanges without a fact: 60 make about 300 messages, 5,000 about 10,000. `hop_split`: with
-    questions over several messages (`hops`) of this split."""
+    questions over several messages (`hops`) of this split; `projects`: instead of those of the
+    split."""
     rng = random.Random(f"assistant/{seed}/{number}")
-    projects = (
+    projects = projects or (
         scenes.PROJECTS[scenes.HELD_BACK :] if held_back else scenes.PROJECTS[: scenes.HELD_BACK]
     )
     maker = _Maker(rng, rng.sample(projects, k=2))

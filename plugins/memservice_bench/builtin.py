@@ -285,13 +285,15 @@ def conversation(
     language: str = "en",
     idle: int = 120,
     hop_split: str | None = None,
+    about: Sequence[Scene] = ENGLISH,
 ) -> Conversation:
     """One conversation; the same for the same arguments. `idle` is the number of exchanges without
-    a fact; `hop_split`: with questions over several messages (`hops`) of this split."""
+    a fact; `hop_split`: with questions over several messages (`hops`) of this split; `about`: the
+    scenes of an English one."""
     rng = random.Random(f"{seed}/{number}/{language}")
     english = language == "en"
     scenes, talk, mentions, names = (
-        (ENGLISH, SMALL_TALK, MENTIONS, NAMES) if english else ABROAD[language]
+        (about, SMALL_TALK, MENTIONS, NAMES) if english else ABROAD[language]
     )
     speakers = rng.sample(list(names), k=rng.choice((2, 2, 3, 4)) if english else 2)
     maker = _Maker(rng, speakers, mentions)

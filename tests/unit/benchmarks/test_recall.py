@@ -11,12 +11,15 @@ import pytest
 
 from benchmarks.recall import __main__ as command
 from benchmarks.recall.__main__ import SHORT
-from benchmarks.recall.corpora import HOPS, corpora, generated
+from benchmarks.recall.corpora import HOPS, THIRD, corpora, generated
 from memservice.domain import tokens
 from memservice_bench.assistant import ASSISTANT, USER, assistant_conversation
 from memservice_bench.assistant_scenes import HELD_BACK, PROJECTS
 from memservice_bench.corpus import Conversation
 from memservice_bench.hops import THE_USER
+from memservice_bench.scenes import ENGLISH
+from memservice_bench.third_set import PROJECTS as THIRD_PROJECTS
+from memservice_bench.third_set import WORK
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,17 @@ def test_held_back_conversations_are_about_other_projects() -> None:
     )
     assert not any(name in texts for name in tuning)
     assert any(name in texts for name in held_back)
+
+
+def test_the_third_split_is_about_other_things() -> None:
+    labels = {scene.label for scene in WORK}
+    assert not labels & {scene.label for scene in ENGLISH}
+    (people,) = generated(THIRD, "people", 1, 0)
+    assert all(any(label in turn.text for turn in people.turns) for label in labels)
+    (assistant,) = generated(THIRD, "assistant", 1, 5)
+    asked = " ".join(question.text for question in assistant.questions)
+    assert any(part in asked for project in THIRD_PROJECTS for part in project.parts)
+    assert not any(part in asked for project in PROJECTS for part in project.parts)
 
 
 def test_sets_of_any_size_can_be_generated() -> None:
