@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from memservice.spi.embedding import Embedder
 
 
-# Figures of benchmarks/recall/README.md, "MiniLM".
+# Figures of benchmarks/recall/README.md, "Reach".
 SUGGESTION = (
-    "memservice models add minilm: search also finds paraphrases. In talks with an assistant, 77 % "
-    "instead of 49 % of the messages that answer a question are among the first ten results"
+    "memservice models add minilm: search also finds paraphrases. In talks with an assistant, 83 % "
+    "instead of 74 % of the messages that answer a question are among the first ten results"
 )
 
 
