@@ -11,8 +11,9 @@ import pytest
 from memservice.domain.records import Message
 from memservice.services import conclusions, messages
 from memservice.services.auth.bounds import bounds_for
+from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.messages import Draft
-from memservice.services.retrieval import message_ranking
+from memservice.services.retrieval import conclusion_ranking, message_ranking
 from memservice.services.retrieval import search as retrieval_search
 from memservice.services.retrieval.query import analyse_query
 from memservice.services.retrieval.search import Search, SearchOptions
@@ -135,13 +136,13 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
             f"owns {start} herons and a boat",
         )
     services.say("far", ("bob", "the heron came"), ("bob", "the heron came to the river"))
-    candidate_counts: list[int] = []
+    candidate_counts: dict[str, list[int]] = {MESSAGE: [], CONCLUSION: []}
     search = type(services.rt.storage.text).search
 
     def counting(
         self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any
     ) -> TextMatches:
-        candidate_counts.append(k)
+        candidate_counts[kind].append(k)
         return search(self, tx, kind, workspace, terms, k, *more)
 
     monkeypatch.setattr(type(services.rt.storage.text), "search", counting)
@@ -161,7 +162,11 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
     assert sorted(row.content for row in rows) == sorted(
         f"owns {start} herons and a boat" for start in range(0, 2_000, 100)
     )
-    assert max(candidate_counts) <= 50 * message_ranking.CANDIDATES_PER_HIT, candidate_counts
+    for kind, most in (
+        (MESSAGE, message_ranking.CANDIDATES_PER_HIT),
+        (CONCLUSION, conclusion_ranking.CANDIDATES_PER_HIT),
+    ):
+        assert 0 < max(candidate_counts[kind]) <= 50 * most, candidate_counts
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from memservice.runtime import Runtime
 from memservice.services.auth.bounds import Bounds
 from memservice.services.indexing import CONCLUSION
 from memservice.services.retrieval import query_embedding, vector_query
-from memservice.services.retrieval.message_ranking import CANDIDATES_PER_HIT, EXACT_RANKING_MAX
+from memservice.services.retrieval.message_ranking import EXACT_RANKING_MAX
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.superseded_candidates import (
     NO_CANDIDATES,
@@ -28,6 +28,9 @@ from memservice.spi.storage import Transaction
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
+
+CANDIDATES_PER_HIT = 8
+"""Number of text candidates that are scored for each result of the fusion."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,10 @@ from memservice.spi.storage import Transaction
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
-CANDIDATES_PER_HIT = 8
-"""Number of text candidates that are scored for each result of the fusion."""
-
-NEIGHBOUR_HITS = 4
-"""Number of those candidates, for each result, that share their score with their neighbours."""
+CANDIDATES_PER_HIT = 4
+"""Number of text candidates that are scored for each result of the fusion. All of them share their
+score with their neighbours. With 8, results in short conversations are the same, and in
+conversations of 10,000 messages worse (benchmarks/recall/README.md)."""
 
 EXACT_RANKING_MAX = 1_000
 """Maximum number of rows, matching a filter that no index can apply, that are ranked one by one
@@ -118,15 +117,13 @@ class MessageRanking:
         readable_keys = None if self.bounds.is_whole else self._readable_keys
         candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
         matches = candidates.matches
-        best = frozenset(ranking.ranked(candidates.bm25(), depth * NEIGHBOUR_HITS))
-        exhausted = candidates.is_complete and len(best) == len(matches.hits)
-        positions = self._around(sorted(best))
-        readable = best.intersection(positions)
-        matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in readable])
+        exhausted = candidates.is_complete
+        positions = self._around(sorted(hit.key for hit in matches.hits))
+        matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
         scores = ranking.bm25_with_neighbours(
             matches,
             positions,
-            _header_terms(self.query, best, positions),
+            _header_terms(self.query, [hit.key for hit in matches.hits], positions),
             candidates.words,
             share=search.neighbour_weight,
         )

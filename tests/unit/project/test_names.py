@@ -83,7 +83,6 @@ RETIRED: dict[str, str] = {
     "understand": "analyse_query",
     "lend": "bm25_with_neighbours",
     "REACH": "WINDOW",
-    "LENDERS": "NEIGHBOUR_HITS",
     "may_ask": "allow",
     "did_not_answer": "record_failure",
     "Resting": "CircuitBreaker",
