@@ -1,4 +1,4 @@
-"""The number of levels of the text index.
+"""The levels of the text index: their number, and what is being merged.
 
 FTS5 lists the blocks of an index by level, from new to old, in one record. Every merge of all
 blocks ('optimize', or 'merge' with a negative number) adds two levels, and none is removed when it
@@ -58,6 +58,20 @@ def shortened(record: bytes) -> bytes | None:
             remaining.append(level)
     raw = b"".join(level.raw for level in reversed(remaining))
     return record[:_COOKIE] + _varint(len(remaining)) + counts + raw
+
+
+def is_merging_all(driver: sqlite3.Connection) -> bool:
+    """Whether a merge of all blocks, as they were when it began, is unfinished: the block that it
+    writes is the only one of the oldest level. Call it in the transaction that merged. True too
+    for a record of an unknown form."""
+    row = driver.execute(_READ).fetchone()
+    try:
+        levels = [] if row is None else _read(row[0])[1]
+    except (IndexError, ValueError):
+        return True
+    while levels and not levels[-1].blocks:
+        levels.pop()
+    return len(levels) > 1 and levels[-1].blocks == 1 and levels[-2].merging > 0
 
 
 def _read(record: bytes) -> tuple[bytes, list[Level]]:

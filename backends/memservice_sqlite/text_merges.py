@@ -12,6 +12,8 @@ import sqlite3
 
 from sqlalchemy import Connection
 
+from memservice_sqlite import text_levels
+
 BLOCKS = 8
 """Blocks of one level that are merged into one: searches read fewer if it is less, but pages are
 merged more often. If changes write more than they merge, levels get more blocks, and pages are
@@ -46,13 +48,14 @@ def merge(connection: Connection, characters: int) -> None:
 
 def merge_all(driver: sqlite3.Connection, pages: int, *, begins: bool) -> bool:
     """Write some pages of a merge of all blocks into one, while others add blocks. True if there is
-    more to merge. `begins`: the merge begins with all blocks that there are now, else it goes on.
-    To begin again after each write of others would never end."""
+    more to merge. `begins`: the merge begins with all blocks that there are now, else it goes on:
+    to begin again after each write of others, or to merge what they write, would never end."""
     if begins:
         driver.execute(COMMAND, ("usermerge", ERASING_BLOCKS))
     before = driver.total_changes
     driver.execute(COMMAND, ("merge", -pages if begins else pages))
-    return driver.total_changes - before >= 2  # FTS5 reports so that it merged something
+    has_merged = driver.total_changes - before >= 2  # FTS5 reports it so
+    return has_merged and text_levels.is_merging_all(driver)
 
 
 def end(driver: sqlite3.Connection) -> None:

@@ -15,13 +15,14 @@ from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sql.migrating import upgrade
-from memservice_sqlite import connections, text_levels, text_merges
+from memservice_sqlite import connections, reclaiming, text_levels, text_merges
 from memservice_sqlite.storage import SqliteStorage
 from support.stores.sqlite_store import migrated, opened
 
 TERMS = 12
 PAGE_BYTES, FRAME_BYTES = 4_096, 24
 MAX_BLOCKS = 60
+MAX_STEPS = 60
 
 
 @pytest.fixture
@@ -106,8 +107,9 @@ def test_no_change_pays_for_the_merges_of_many(
 
 @pytest.mark.parametrize("others", [True, False])
 def test_a_merge_of_all_blocks_resets_the_settings_at_its_end(
-    storage: SqliteStorage, dataset: Dataset, others: bool
+    storage: SqliteStorage, dataset: Dataset, others: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reclaiming, "MERGED_PAGES", 1)
     workspace = dataset.workspace.key
     for first in range(1, 400, 20):
         storage.write(
@@ -149,3 +151,35 @@ def test_a_store_of_an_earlier_release_merges_in_small_steps_after_its_upgrade(
     storage.migrate()
     assert configuration(storage) == dict(text_merges.SETTINGS)
     storage.close()
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3, 10])
+def test_erased_words_disappear_while_others_write(
+    storage: SqliteStorage,
+    path: Path,
+    dataset: Dataset,
+    writes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The merge of all blocks need not merge what they write, so it ends."""
+    monkeypatch.setattr(reclaiming, "MERGED_PAGES", 3)
+    workspace = dataset.workspace.key
+
+    def add(first: int, number: int) -> None:
+        storage.write(lambda tx: storage.text.add(tx, "message", workspace, texts(first, number)))
+
+    for first in range(1, 2_000, 20):
+        add(first, 20)
+    row = TextRow(9_999, ["zorbmarker"], at=NOW)
+    storage.write(lambda tx: storage.text.add(tx, "message", workspace, [row]))
+    storage.write(lambda tx: storage.text.remove(tx, "message", workspace, [row.key]))
+    key, steps = 10_000, 1
+    while storage.reclaim():
+        steps += 1
+        for _ in range(writes):
+            key += 1
+            add(key, 1)
+        assert steps < MAX_STEPS
+    assert steps > 1, "in steps"
+    files = [file.read_bytes() for file in path.parent.glob(f"{path.name}*")]
+    assert not any(b"zorbmarker" in data for data in files)
