@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from memservice.domain.records import Card
+from memservice.domain.filters import equals
+from memservice.domain.records import Card, Conclusion
 from memservice.services import dream_changes, dreams
 from memservice.services.dreams import DreamRequest
-from memservice.services.erasure import messages
+from memservice.services.erasure import dream_cards, messages
+from memservice.services.erasure.erased import Erased, named
 from memservice.services.tasks import kinds
 from memservice.spi.reasoner import Consolidated, Statement
 from support.pipeline.dreams import NO_REFRESH, Dreamer, DreamingMemory, OpenPipeline
@@ -142,6 +145,22 @@ class TestCard:
         assert memory.card() == ["ATTRIBUTE: One."]
         dream_changes.undo(memory.pipeline.rt, PRINCIPAL, WORKSPACE, dream.uid)
         assert memory.card() == ["ATTRIBUTE: tall"]
+
+    def test_a_dream_that_ends_at_the_instant_of_a_conclusion_may_have_read_it(
+        self, memory: DreamingMemory
+    ) -> None:
+        pipeline = memory.pipeline
+        memory.tell("One.")
+        dream = memory.dream(Consolidated(card=["ATTRIBUTE: One."]))
+        with pipeline.rt.storage.read() as tx:
+            (row,) = tx.rows.page(Conclusion, equals(content="One."))
+        assert dream.finished_at == row.created_at
+        pipeline.clock.advance(minutes=1)
+        request = replace(dream, created_at=pipeline.clock())
+        erased = Erased.of(request, named({}, (), [row]))
+        pipeline.rt.storage.write(lambda tx: tx.rows.delete(Conclusion, equals(key=row.key)))
+        with pipeline.rt.storage.read() as tx:
+            assert dream_cards.are_left(tx, erased, pipeline.clock())
 
     def test_a_dream_that_ends_at_the_instant_of_an_erasure_stays(
         self, memory: DreamingMemory
