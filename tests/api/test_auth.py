@@ -193,8 +193,8 @@ def test_a_peer_key_creates_new_sessions_and_opens_only_its_own(auth_client: Aut
     assert post(ALICE, id="hall") == 401
     assert post(ALICE, id="hall", peers={"alice": {}}) == 401
     assert post(ALICE, id="hall", metadata={"taken": True}) == 401
-    listed = auth_client.do("POST", f"{SESSIONS}/list", {"filters": {"id": "hall"}})["items"]
-    assert [session["metadata"] for session in listed] == [{}]
+    answer = auth_client.do("POST", f"{SESSIONS}/list", {"filters": {"id": "hall"}})["items"]
+    assert [session["metadata"] for session in answer] == [{}]
     assert {peer["id"] for peer in auth_client.do("GET", f"{SESSIONS}/hall/peers")["items"]} == {
         "mallory"
     }
@@ -628,11 +628,11 @@ def operations(read: Any) -> list[tuple[str, Any]]:
 
 
 def test_the_document_requires_keys_if_authentication_is_on() -> None:
-    read = document(settings_with_auth())
-    assert read["components"]["securitySchemes"] == {
+    openapi = document(settings_with_auth())
+    assert openapi["components"]["securitySchemes"] == {
         "HTTPBearer": {"type": "http", "scheme": "bearer"}
     }
-    for path, operation in operations(read):
+    for path, operation in operations(openapi):
         if path.startswith("/health"):
             assert "security" not in operation
             assert "401" not in operation["responses"]
@@ -642,8 +642,8 @@ def test_the_document_requires_keys_if_authentication_is_on() -> None:
 
 
 def test_the_document_makes_keys_optional_if_authentication_is_off() -> None:
-    read = document(load_settings(environ={}))
-    for path, operation in operations(read):
+    openapi = document(load_settings(environ={}))
+    for path, operation in operations(openapi):
         assert operation.get("security") == (
             None if path.startswith("/health") else [{"HTTPBearer": []}, {}]
         ), path

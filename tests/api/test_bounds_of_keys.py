@@ -342,9 +342,9 @@ class TestMessagesOfNoConversation:
         ).get_json()
         say(auth_client, own[0]["session_id"], ("bob", "I read along."))
         for token in (ALICE, auth_client.admin):
-            listed = auth_client.call("POST", f"{at}/list", token).get_json()
-            assert [message["content"] for message in listed["items"]] == ["A thought."]
-            assert listed["total"] == 1
+            response = auth_client.call("POST", f"{at}/list", token).get_json()
+            assert [message["content"] for message in response["items"]] == ["A thought."]
+            assert response["total"] == 1
 
 
 class TestPeerKeysAndSessions:

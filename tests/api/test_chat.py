@@ -270,7 +270,7 @@ class TestEvidence:
         evidence = ask(talk, "tortoise", include_evidence=True)["evidence"]
         assert list(evidence) == EVIDENCE
         (conclusion,) = evidence["conclusions"]
-        stored = talk.ok(talk.get(f"/conclusions/{conclusion['id']}"))
+        answer = talk.ok(talk.get(f"/conclusions/{conclusion['id']}"))
         assert list(conclusion) == [
             "id",
             "content",
@@ -281,7 +281,7 @@ class TestEvidence:
             "observed_id",
             "source_ids",
         ]
-        assert conclusion == {name: stored[name] for name in conclusion} | {"source_ids": []}
+        assert conclusion == {name: answer[name] for name in conclusion} | {"source_ids": []}
         message = evidence["messages"][0]
         assert list(message) == ["id", "session_id", "peer_id", "created_at"]
         assert message["id"] in talk.ids(f"/sessions/{message['session_id']}/messages/list")

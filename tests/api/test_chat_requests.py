@@ -98,14 +98,14 @@ def test_a_scope_uses_its_own_card_only(api_and_reasoner: tuple[Api, AnsweringRe
 
 def test_the_latest_messages_of_a_session_are_passed(tmp_path: Path) -> None:
     with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="12") as (api, reasoner):
-        stored = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])
+        messages = api.say("s", *[("alice", f"Bee number {number}.") for number in range(9)])
         api.say("t", ("alice", "Elsewhere."))
-        assert [message["token_count"] for message in stored] == [4] * 9 or sum(
-            m["token_count"] for m in stored[-2:]
+        assert [message["token_count"] for message in messages] == [4] * 9 or sum(
+            m["token_count"] for m in messages[-2:]
         ) <= 12
         ask(api, session_id="s")
         recent = [(item.author, item.content, item.new) for item in reasoner.last.recent]
-        fitting = 12 // stored[0]["token_count"]
+        fitting = 12 // messages[0]["token_count"]
         assert recent == [
             ("alice", f"Bee number {number}.", False) for number in range(9 - fitting, 9)
         ]

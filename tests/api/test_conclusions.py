@@ -65,15 +65,15 @@ def derive(api: Api, source: str, level: str = "deductive") -> str:
             times_derived=3,
             fingerprint=new_uid(),
         )
-        stored = tx.conclusions.put([derived_row])
+        conclusion_rows = tx.conclusions.put([derived_row])
         indexing.index_conclusions(
             api.runtime,
             tx,
             workspace.key,
-            stored,
+            conclusion_rows,
             indexing.embed_inline(api.runtime, [derived_row.content]),
         )
-        return stored[0].uid
+        return conclusion_rows[0].uid
 
     return api.runtime.storage.write(change)
 

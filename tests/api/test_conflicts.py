@@ -129,11 +129,11 @@ def test_conflict_05_sessions_without_an_owner_are_every_members(shared: bool) -
     three.v2.session("room", peers={ALICE: {}, "bob": {}})
     session = three.uid_of("room")
     for name in (ALICE, "bob"):
-        listed = three.v1.post(f"{three.user(name)}/sessions/list")
-        assert ([item["id"] for item in listed["items"]], listed["total"]) == (
+        response = three.v1.post(f"{three.user(name)}/sessions/list")
+        assert ([item["id"] for item in response["items"]], response["total"]) == (
             ([session], 1) if shared else ([], 0)
         )
-        assert {item["user_id"] for item in listed["items"]} <= {uid(three.user(name))}
+        assert {item["user_id"] for item in response["items"]} <= {uid(three.user(name))}
         assert three.v1.call(
             "GET", f"{three.user(name)}/sessions", session_id=session
         ).status_code == (200 if shared else 404)

@@ -210,9 +210,9 @@ def test_conflict_15_the_same_filter_means_something_else(
     )
 
     def listings(filter_: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
-        listed = first.post(f"{all_generations.app()}/users/list", {"filter": filter_})
-        named = [item["name"] for item in listed["items"]]
-        assert listed["total"] == len(named)
+        response = first.post(f"{all_generations.app()}/users/list", {"filter": filter_})
+        named = [item["name"] for item in response["items"]]
+        assert response["total"] == len(named)
         return named, *(
             api.ids("/peers/list", {"filters": filter_}) for api in later(all_generations)
         )  # type: ignore[return-value]
@@ -265,10 +265,10 @@ def test_conflict_22_order_is_that_of_storing(all_generations: AllGenerations, u
         for item in all_generations.v1.post(f"{session}/messages/list", reverse=True)["items"]
     ] == contents[::-1]
     for api in later(all_generations):
-        listed = api.ok(
+        answer = api.ok(
             api.post(f"/sessions/{uid(session)}/messages/list", query_string={"reverse": "true"})
         )["items"]
-        assert [item["content"] for item in listed] == contents[::-1]
+        assert [item["content"] for item in answer] == contents[::-1]
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -42,10 +42,10 @@ def test_a_workspace_key_sees_its_workspace_only(tmp_path: Path) -> None:
         admin.say("theirs", "s1", ("bob", "hello"))
         own = site.as_bearer_of(site.key(workspace_id="mine"))
         assert own.open("/console").headers["Location"] == "console/workspaces"
-        listed = own.page("/console/workspaces")
-        assert "mine" in listed.text
-        assert "theirs" not in listed.text
-        assert "/console" in paths(listed)
+        page = own.page("/console/workspaces")
+        assert "mine" in page.text
+        assert "theirs" not in page.text
+        assert "/console" in paths(page)
         own.page("/console/workspaces/mine/sessions/s1")
         for path in ("", "/sessions/s1", "/sessions/s1/context", "/peers/bob"):
             own.page(f"/console/workspaces/theirs{path}", 403)

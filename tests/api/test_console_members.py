@@ -78,14 +78,14 @@ def test_every_page_asks_a_visitor_without_a_session_to_sign_in(olga: Visit) -> 
 def test_an_api_key_signs_in_and_shows_what_it_may_see(owner: Visit) -> None:
     browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
-    listed = browser.page("/console/sign-in")
+    page = browser.page("/console/sign-in")
     assert "not a valid API key" in browser.send(form, {"key": "x"}, 403).text
-    listed = browser.send(form, {"key": owner.key(workspace_id="a")})
+    page = browser.send(form, {"key": owner.key(workspace_id="a")})
     assert "secret of a" in browser.page("/console/workspaces/a/sessions/s1").text
     browser.page("/console/workspaces/b", 403)
     for path in PAGES_OF_OWNERS:
         browser.page(path, 403)
-    assert "/console/members" not in {urlsplit(link).path for link in listed.links}
+    assert "/console/members" not in {urlsplit(link).path for link in page.links}
 
 
 def test_an_admin_key_manages_no_members(owner: Visit) -> None:
@@ -106,8 +106,8 @@ def test_a_key_of_a_peer_is_refused_with_the_reason(owner: Visit) -> None:
 
 def test_a_reader_reads_its_workspaces_and_changes_nothing(owner: Visit) -> None:
     rita = owner.join("reader", "rita", "a")
-    listed = rita.page("/console/workspaces")
-    assert "/console/workspaces/b" not in {urlsplit(link).path for link in listed.links}
+    page = rita.page("/console/workspaces")
+    assert "/console/workspaces/b" not in {urlsplit(link).path for link in page.links}
     assert "secret of a" in rita.page("/console/workspaces/a/sessions/s1").text
     rita.page("/console/workspaces/b/sessions/s1", 403)
     form = Sent("POST", "http://localhost/console/workspaces/a/delete", {"id": "a"})

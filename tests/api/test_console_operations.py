@@ -251,13 +251,13 @@ def test_a_webhook_is_registered_tested_paused_and_deleted(site: Site, receiver:
         endpoint = tx.rows.get(WebhookEndpoint, equals(url=receiver.url()))
         assert tx.rows.count(Task, equals(kind="webhook", state=PENDING)) == 1
     assert endpoint is not None
-    shown = site.page(f"{url}/{endpoint.uid}")
-    paused = site.send(post_form(shown, "/state"))
+    text = site.page(f"{url}/{endpoint.uid}")
+    paused = site.send(post_form(text, "/state"))
     assert "paused" in paused.text
     site.send(post_form(site.page(url), "/webhooks/test"))
     assert "test.event" in site.page(f"{url}/{endpoint.uid}").text, "a dead letter"
     assert "active" in site.send(post_form(paused, "/state")).text
-    assert "has no endpoint" in site.send(post_form(shown, "/delete")).text
+    assert "has no endpoint" in site.send(post_form(text, "/delete")).text
 
 
 def test_attempts_are_shown_with_status_and_duration_and_redelivered(site: Site) -> None:

@@ -130,8 +130,8 @@ def test_a_deleted_session_cannot_be_written_to_but_read(api: Api) -> None:
     conclusion = {"content": "x", "observer_id": "alice", "observed_id": "alice", "session_id": "s"}
     api.missing(api.post("/conclusions", {"conclusions": [conclusion]}), "s")
     assert api.ids("/sessions/list") == ["copy-of"]
-    shown = api.ok(api.post("/peers/alice/sessions"))["items"]
-    assert [(item["id"], item["is_active"]) for item in shown] == [("s", False)]
+    response = api.ok(api.post("/peers/alice/sessions"))["items"]
+    assert [(item["id"], item["is_active"]) for item in response] == [("s", False)]
     assert [item["content"] for item in api.ok(api.post("/sessions/s/messages/list"))["items"]] == [
         "I live in Oslo."
     ]

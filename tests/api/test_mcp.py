@@ -49,24 +49,24 @@ def ids(items: list[Any]) -> list[str]:
 
 @pytest.mark.slow
 def test_a_fact_is_remembered_found_and_taken_back(api: Api, mcp: McpClient) -> None:
-    stored = mcp.call("remember", text="Alice is allergic to nuts.")
-    assert stored == {"id": stored["id"], "stored_as": "conclusion", "about": "alice"}
+    answer = mcp.call("remember", text="Alice is allergic to nuts.")
+    assert answer == {"id": answer["id"], "stored_as": "conclusion", "about": "alice"}
 
     (memory,) = mcp.call("recall", query="allergic nuts")["conclusions"]
-    assert memory["id"] == stored["id"]
+    assert memory["id"] == answer["id"]
     assert memory["content"] == "Alice is allergic to nuts."
     assert (memory["about"], memory["level"], memory["session"]) == ("alice", "explicit", None)
     assert memory["said_at"].endswith("Z")
 
-    taken_back = mcp.call("forget", id=stored["id"], reason="It was a mistake.")
-    assert taken_back == {"id": stored["id"], "content": "Alice is allergic to nuts."}
+    taken_back = mcp.call("forget", id=answer["id"], reason="It was a mistake.")
+    assert taken_back == {"id": answer["id"], "content": "Alice is allergic to nuts."}
     assert mcp.call("recall", query="allergic nuts")["conclusions"] == []
-    assert "not found" in mcp.refused("forget", id=stored["id"], reason="once more")
+    assert "not found" in mcp.refused("forget", id=answer["id"], reason="once more")
 
     rows = api.ok(api.post("/conclusions/list", query_string={"include": "superseded"}))["items"]
-    assert [(row["id"], row["state"]) for row in rows] == [(stored["id"], "superseded")]
-    api.ok(api.post(f"/conclusions/{stored['id']}/restore"))
-    assert ids(mcp.call("recall", query="allergic nuts")["conclusions"]) == [stored["id"]]
+    assert [(row["id"], row["state"]) for row in rows] == [(answer["id"], "superseded")]
+    api.ok(api.post(f"/conclusions/{answer['id']}/restore"))
+    assert ids(mcp.call("recall", query="allergic nuts")["conclusions"]) == [answer["id"]]
 
 
 def test_a_fact_can_be_about_another_peer_and_of_a_session(api: Api, mcp: McpClient) -> None:
@@ -129,10 +129,10 @@ def test_tools_tell_what_was_known_at_a_time(mcp: McpClient) -> None:
 
 
 def test_a_question_is_answered_with_its_evidence(mcp: McpClient) -> None:
-    stored = mcp.call("remember", text="Alice lives in Ghent.")
+    response = mcp.call("remember", text="Alice lives in Ghent.")
     answer = mcp.call("ask", question="Where does Alice live?")
     assert "Ghent" in answer["answer"]
-    assert ids(answer["conclusions"]) == [stored["id"]]
+    assert ids(answer["conclusions"]) == [response["id"]]
 
 
 def test_about_and_context_return_the_card_and_what_is_known(api: Api, mcp: McpClient) -> None:
@@ -165,10 +165,10 @@ def test_peers_and_sessions_are_listed_newest_first(api: Api, mcp: McpClient) ->
         api.peer(name, metadata={"name": name.title()})
     api.session("first", peers={"alice": {}})
     api.session("second", peers={"bob": {}})
-    listed = mcp.call("list_peers", size=2)
-    assert ids(listed["peers"]) == ["carol", "bob"]
-    assert listed["peers"][0]["name"] == "Carol"
-    assert (listed["total"], listed["page"], listed["pages"]) == (3, 1, 2)
+    answer = mcp.call("list_peers", size=2)
+    assert ids(answer["peers"]) == ["carol", "bob"]
+    assert answer["peers"][0]["name"] == "Carol"
+    assert (answer["total"], answer["page"], answer["pages"]) == (3, 1, 2)
     assert ids(mcp.call("list_peers", size=2, page=2)["peers"]) == ["alice"]
     assert ids(mcp.call("list_sessions")["sessions"]) == ["second", "first"]
     assert ids(mcp.call("list_sessions", peer="alice")["sessions"]) == ["first"]
@@ -497,10 +497,10 @@ if sys.argv[1] == "without":
 @pytest.mark.slow
 @pytest.mark.parametrize("sdk", ["with", "without"])
 def test_the_server_starts_without_the_sdk(sdk: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", _NO_SDK, sdk], capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     if sdk == "without":
-        assert done.stdout.startswith("405 MCP needs the package mcp")
-        assert "pip install 'memservice[mcp]'" in done.stdout
+        assert result.stdout.startswith("405 MCP needs the package mcp")
+        assert "pip install 'memservice[mcp]'" in result.stdout

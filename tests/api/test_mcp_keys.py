@@ -232,10 +232,10 @@ def test_a_peers_key_needs_no_names(filled: tuple[AuthClient, PopulatedIds]) -> 
     auth_client, _ = filled
     with auth_client.undone():
         alice = client_of(auth_client, "own peer", "/mcp")
-        stored = alice.call("remember", text="I like green tea.")
-        assert stored == {"id": stored["id"], "stored_as": "message", "about": "alice"}
+        answer = alice.call("remember", text="I like green tea.")
+        assert answer == {"id": answer["id"], "stored_as": "message", "about": "alice"}
         memories = alice.call("recall", query="green tea")
-        assert [item["id"] for item in memories["messages"]] == [stored["id"]]
+        assert [item["id"] for item in memories["messages"]] == [answer["id"]]
         assert alice.call("recall", query="Ulm")["conclusions"][0]["about"] == "alice"
         assert "Ulm" in alice.call("ask", question="Where do I live?")["answer"]
         assert alice.call("about")["card"] == ["Lives in Ulm"]
@@ -252,8 +252,8 @@ def test_a_sessions_key_reads_and_writes_its_session_only(
         own, hall = (
             client_of(auth_client, key, "/mcp") for key in ("own session", "other session")
         )
-        stored = own.call("remember", text="We meet at noon.", about="bob")
-        assert stored["stored_as"] == "message"
+        answer = own.call("remember", text="We meet at noon.", about="bob")
+        assert answer["stored_as"] == "message"
         message = own.call("recall", query="noon")["messages"][0]
         assert (message["session"], message["peer"]) == ("room", "bob")
         assert hall.call("recall", query="noon")["messages"] == []

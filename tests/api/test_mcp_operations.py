@@ -52,7 +52,7 @@ def mcp(opened: AuthClient) -> Iterator[McpClient]:
 def message_ids(mcp: McpClient) -> list[str]:
     """Ids of messages in the session trip of alice and bot."""
     mcp.call("create_session", session_id="trip", peers={"alice": {}, "bot": {"observe_me": False}})
-    stored = mcp.call(
+    answer = mcp.call(
         "add_messages_to_session",
         session_id="trip",
         messages=[
@@ -60,7 +60,7 @@ def message_ids(mcp: McpClient) -> list[str]:
             {"peer_id": "bot", "content": "Noted.", "created_at": "2024-01-01T00:00:00Z"},
         ],
     )
-    ids: list[str] = stored["ids"]
+    ids: list[str] = answer["ids"]
     return ids
 
 
@@ -140,9 +140,9 @@ def test_workspaces(mcp: McpClient, message_ids: list[str]) -> None:
     created = mcp.call("create_workspace", workspace_id="second", metadata={"a": 1})
     assert (created["id"], created["metadata"]) == ("second", {"a": 1})
     assert ids(mcp.call("list_workspaces")["workspaces"]) == ["second", "acme"]
-    shown = mcp.call("inspect_workspace")
-    assert (shown["id"], shown["messages"], shown["sessions"]) == ("acme", 2, ["trip"])
-    assert set(shown["peers"]) == {"alice", "bot"}
+    answer = mcp.call("inspect_workspace")
+    assert (answer["id"], answer["messages"], answer["sessions"]) == ("acme", 2, ["trip"])
+    assert set(answer["peers"]) == {"alice", "bot"}
 
 
 def test_metadata_of_everything(mcp: McpClient, message_ids: list[str]) -> None:
@@ -180,11 +180,11 @@ def test_peers(mcp: McpClient, message_ids: list[str]) -> None:
 
 
 def test_sessions(mcp: McpClient, message_ids: list[str]) -> None:
-    shown = mcp.call("inspect_session", session_id="trip")
-    assert (shown["messages"], set(shown["peers"])) == (2, {"alice", "bot"})
-    listed = mcp.call("get_session_messages", session_id="trip", size=1, reverse=True)
-    assert (ids(listed["messages"]), listed["total"], listed["pages"]) == ([message_ids[1]], 2, 2)
-    assert listed["messages"][0]["created_at"] == "2024-01-01T00:00:00Z"
+    answer = mcp.call("inspect_session", session_id="trip")
+    assert (answer["messages"], set(answer["peers"])) == (2, {"alice", "bot"})
+    answer = mcp.call("get_session_messages", session_id="trip", size=1, reverse=True)
+    assert (ids(answer["messages"]), answer["total"], answer["pages"]) == ([message_ids[1]], 2, 2)
+    assert answer["messages"][0]["created_at"] == "2024-01-01T00:00:00Z"
     message = mcp.call("get_session_message", session_id="trip", message_id=message_ids[0])
     assert (message["content"], message["metadata"]) == ("I live in Ghent.", {"mood": "good"})
     context = mcp.call("get_session_context", session_id="trip")
@@ -204,14 +204,14 @@ def test_sessions(mcp: McpClient, message_ids: list[str]) -> None:
 
 def test_conclusions(mcp: McpClient, message_ids: list[str]) -> None:
     pair = {"observer_id": "bot", "observed_id": "alice"}
-    stored = mcp.call("create_conclusions", conclusions=[{"content": "Alice is kind.", **pair}])
-    assert ids(mcp.call("list_conclusions")["conclusions"]) == stored["ids"]
+    answer = mcp.call("create_conclusions", conclusions=[{"content": "Alice is kind.", **pair}])
+    assert ids(mcp.call("list_conclusions")["conclusions"]) == answer["ids"]
     assert mcp.call("list_conclusions", observer_id="alice")["total"] == 0
     hits = mcp.call("query_conclusions", query="kind", **pair)["conclusions"]
-    assert ids(hits) == stored["ids"]
+    assert ids(hits) == answer["ids"]
     assert mcp.call("query_conclusions", query="kind")["conclusions"] == []
     assert mcp.call("schedule_dream", **pair) == {"scheduled": True}
-    mcp.call("delete_conclusion", conclusion_id=stored["ids"][0])
+    mcp.call("delete_conclusion", conclusion_id=answer["ids"][0])
     assert mcp.call("list_conclusions")["total"] == 0
     assert mcp.call("get_queue_status")["pending"] >= 1
 

@@ -87,8 +87,8 @@ def test_metadata_and_times(api: Api) -> None:
         201,
     )
     assert messages[0]["metadata"] == {"k": [1, None, {"x": "y"}]}
-    listed = api.ok(api.post(URL + "/list"))["items"]
-    times = [item["created_at"] for item in listed]
+    answer = api.ok(api.post(URL + "/list"))["items"]
+    times = [item["created_at"] for item in answer]
     assert times[:4] == [
         "2024-02-29T07:00:00.250000Z",
         "2024-01-01T00:00:00Z",
@@ -97,7 +97,7 @@ def test_metadata_and_times(api: Api) -> None:
     ]
     assert abs(datetime.fromisoformat(times[4]) - datetime.now(UTC)) < timedelta(minutes=5)
     assert times[5] == "2024-01-01T00:00:00Z"
-    assert [item["content"] for item in listed] == list("abcdef"), (
+    assert [item["content"] for item in answer] == list("abcdef"), (
         "the order is that of storing, whatever created_at says"
     )
     assert [datetime.fromisoformat(item["created_at"]).timestamp() for item in messages[:1]] == [

@@ -226,16 +226,16 @@ def test_an_answer_may_add_but_not_drop_fields() -> None:
 
 
 def test_every_reference_resolves() -> None:
-    read = document("v3")
-    for reference in set(re.findall(r'"\$ref": ?"#/([^"]+)"', json.dumps(read))):
-        node: Any = read
+    openapi = document("v3")
+    for reference in set(re.findall(r'"\$ref": ?"#/([^"]+)"', json.dumps(openapi))):
+        node: Any = openapi
         for step in reference.split("/"):
             assert step in node, reference
             node = node[step]
 
 
 def test_other_errors_than_422_are_described_too() -> None:
-    read = document("v3")
+    openapi = document("v3")
     detail = {
         "type": "object",
         "properties": {"detail": {"type": "string"}},
@@ -243,12 +243,12 @@ def test_other_errors_than_422_are_described_too() -> None:
     }
     assert {
         key: value
-        for key, value in read["components"]["schemas"]["HTTPError"].items()
+        for key, value in openapi["components"]["schemas"]["HTTPError"].items()
         if key != "description"
     } == detail
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/HTTPError"}}}
-    assert read["components"]["responses"]["DEFAULT_ERROR"]["content"] == error
-    for path, item in read["paths"].items():
+    assert openapi["components"]["responses"]["DEFAULT_ERROR"]["content"] == error
+    for path, item in openapi["paths"].items():
         for method, operation in item.items():
             if method == "parameters":
                 continue
@@ -262,10 +262,10 @@ def test_other_errors_than_422_are_described_too() -> None:
 
 
 def test_document_is_openapi_31_with_the_version_of_the_api() -> None:
-    read = document("v3")
-    assert read["openapi"] == "3.1.0"
-    assert read["info"]["version"] == "3.2.1"
-    assert {tag["name"] for tag in read["tags"]} == {routes.tag for routes in GROUPS}
+    openapi = document("v3")
+    assert openapi["openapi"] == "3.1.0"
+    assert openapi["info"]["version"] == "3.2.1"
+    assert {tag["name"] for tag in openapi["tags"]} == {routes.tag for routes in GROUPS}
 
 
 def test_every_operation_has_a_summary_and_a_unique_id() -> None:

@@ -140,10 +140,10 @@ def test_requests_go_to_the_origin_and_prefix_of_the_page(
         [{"name": name, "path": f"{name}/openapi.json"} for name in ("v3", "v1")]
     )
     command = ["node", "-e", STARTED, "--", str(FOLDER / "page" / "start.js"), address, documents]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
     described = {"info": {"title": "t"}, "servers": [{"url": root}]}
-    assert json.loads(done.stdout) == {
+    assert json.loads(result.stdout) == {
         "url": document,
         "validatorUrl": None,
         "described": described,

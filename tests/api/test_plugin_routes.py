@@ -46,7 +46,7 @@ class Plugin:
             Blueprint("public", __name__, url_prefix="/public"),
         )
         hidden = Blueprint("hidden", __name__, static_folder=self._folder, static_url_path="/files")
-        shown = access(OPEN)(
+        answer = access(OPEN)(
             Blueprint("shown", __name__, static_folder=self._folder, static_url_path="/shown")
         )
         extra.before_app_request(lambda: self.ran.append("before"))
@@ -71,7 +71,7 @@ class Plugin:
         access(OPEN)(public)
         public.add_url_rule("/inherits", "inherits", lambda: view("inherits"))
         public.add_url_rule("/strict", "strict", access(ADMIN)(lambda: view("strict")))
-        return [extra, public, hidden, shown]
+        return [extra, public, hidden, answer]
 
     @hookimpl
     def memservice_app_started(self, app: Flask) -> None:

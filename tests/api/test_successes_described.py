@@ -292,13 +292,13 @@ class Story:
                 "certainty": "hedged",
             },
         )
-        stored = tx.conclusions.put([row_derived])
-        self.deduction = stored[0].uid
+        conclusion_rows = tx.conclusions.put([row_derived])
+        self.deduction = conclusion_rows[0].uid
         indexing.index_conclusions(
             self.rt,
             tx,
             workspace.key,
-            stored,
+            conclusion_rows,
             indexing.embed_inline(self.rt, [row_derived.content]),
         )
         now = self.rt.clock()

@@ -167,10 +167,10 @@ def test_a_key_opens_an_archived_session_where_there_is_one(acme: Acme, by: str)
     assert acme.auth_client.call("DELETE", path, token).status_code == 200
     assert acme.auth_client.call("POST", f"{path}/messages", token, json=body).status_code == 200
     for root in LATER.values():
-        listed = acme.auth_client.call(
+        response = acme.auth_client.call(
             "POST", f"{root}/sessions/{acme.uids['owned']}/messages/list", token, json={}
         )
-        assert (listed.status_code, listed.get_json()["total"]) == (200, 0)
+        assert (response.status_code, response.get_json()["total"]) == (200, 0)
         assert (
             acme.auth_client.call(
                 "DELETE", f"{root}/sessions/{acme.uids['owned']}", token

@@ -180,8 +180,8 @@ def test_neither_scopes_nor_the_assistant_are_users(v1: V1Client) -> None:
     user = v1.user(app)
     v1.session(user)
     api.ok(api.post("/scopes", {"id": "team"}), 201)
-    listed = v1.post(f"{app}/users/list", size=1)
-    assert ([each["id"] for each in listed["items"]], listed["total"], listed["pages"]) == (
+    response = v1.post(f"{app}/users/list", size=1)
+    assert ([each["id"] for each in response["items"]], response["total"], response["pages"]) == (
         [uid(user)],
         1,
         1,

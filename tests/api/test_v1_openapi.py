@@ -65,10 +65,10 @@ def test_every_listed_addition_is_there() -> None:
 
 
 def test_document_is_openapi_31_with_the_version_of_the_api() -> None:
-    read = document("v1")
-    assert read["openapi"] == "3.1.0"
-    assert read["info"]["version"] == "1.1.0"
-    assert {tag["name"] for tag in read["tags"]} == {routes.tag for routes in v1.GROUPS}
+    openapi = document("v1")
+    assert openapi["openapi"] == "3.1.0"
+    assert openapi["info"]["version"] == "1.1.0"
+    assert {tag["name"] for tag in openapi["tags"]} == {routes.tag for routes in v1.GROUPS}
 
 
 def test_the_document_makes_the_key_of_one_operation_optional() -> None:

@@ -135,8 +135,8 @@ def test_conclusions_are_shared(pair: Pair) -> None:
     ]
     conclusions = pair.written("POST", f"/{here}", {here: facts})
     keys = ("id", "content", "observer_id", "observed_id", "session_id", "created_at")
-    listed = pair.read("POST", f"/{there}/list", {})["items"]
-    assert [[item[key] for key in keys] for item in listed] == [
+    answer = pair.read("POST", f"/{there}/list", {})["items"]
+    assert [[item[key] for key in keys] for item in answer] == [
         [item[key] for key in keys] for item in conclusions[::-1]
     ]
     query = {"query": "dances", "top_k": 1, "filters": {"observer": "a", "observed": "a"}}

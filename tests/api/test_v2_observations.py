@@ -130,5 +130,5 @@ class TestObservations:
 
         v2.runtime.storage.write(copied)
         assert v2.ok(v2.newest.post("/conclusions/list"))["total"] == 2
-        listed = v2.ok(v2.post("/observations/list"))
-        assert ([item["observer_id"] for item in listed["items"]], listed["total"]) == (["a"], 1)
+        answer = v2.ok(v2.post("/observations/list"))
+        assert ([item["observer_id"] for item in answer["items"]], answer["total"]) == (["a"], 1)

@@ -103,9 +103,9 @@ def test_every_listed_difference_exists(kind: str, patterns: list[str]) -> None:
 
 
 def test_document_is_openapi_31_with_the_version_of_the_api() -> None:
-    read = document("v2")
-    assert read["openapi"] == "3.1.0"
-    assert read["info"]["version"] == "2.5.1"
+    openapi = document("v2")
+    assert openapi["openapi"] == "3.1.0"
+    assert openapi["info"]["version"] == "2.5.1"
 
 
 def test_every_operation_has_a_summary_and_a_unique_id() -> None:

@@ -156,14 +156,14 @@ class TestWorkspaces:
 
     def test_are_listed_with_filters(self, v2: V2Client) -> None:
         v2.ok(v2.put("", {"metadata": {"team": "red"}}))
-        listed = v2.ok(
+        answer = v2.ok(
             v2.post(
                 "//v2/workspaces/list",
                 {"filters": {"id": v2.workspace, "metadata": {"team": "red"}}},
             )
         )
-        assert [item["id"] for item in listed["items"]] == [v2.workspace]
-        assert (listed["total"], listed["page"], listed["size"], listed["pages"]) == (1, 1, 50, 1)
+        assert [item["id"] for item in answer["items"]] == [v2.workspace]
+        assert (answer["total"], answer["page"], answer["size"], answer["pages"]) == (1, 1, 50, 1)
         none = v2.ok(v2.post("//v2/workspaces/list", {"filters": {"id": "nobody-has-this"}}))
         assert (none["items"], none["total"], none["pages"]) == ([], 0, 0)
 

@@ -24,7 +24,7 @@ def ends(program: ModuleType, storage: str, *arguments: object) -> Any:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": path}
     if storage == "postgres":
         environment[VARIABLE] = server().render_as_string(hide_password=False)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(program.__file__), *map(str, arguments)],
         env=environment,
         capture_output=True,
@@ -32,8 +32,8 @@ def ends(program: ModuleType, storage: str, *arguments: object) -> Any:
         timeout=280,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-4_000:]
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stderr[-4_000:]
+    return json.loads(result.stdout)
 
 
 @pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])

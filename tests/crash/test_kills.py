@@ -114,10 +114,10 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
     service.add_worker()
     writers = [Writer(number, f"s{number % 2}", keys=number < 2) for number in range(4)]
     with writing(service, writers, most=60 + 40 * kills):
-        done = ordeal(service, kills, random.Random(seed))
+        result = ordeal(service, kills, random.Random(seed))
     service.drained()
     assert service.server.stop() == 0
-    assert done.total() == kills
+    assert result.total() == kills
     assert [writer.wrong for writer in writers] == [[], [], [], []]
 
     rt = opened(service.uri, folder)

@@ -65,7 +65,7 @@ def run(folder: Path, *command: str, **settings: str) -> subprocess.CompletedPro
 @pytest.mark.timeout(320)
 @pytest.mark.parametrize("written", ["plugins.md"], indirect=True)
 def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
-    done = run(
+    result = run(
         written,
         sys.executable,
         "-m",
@@ -76,8 +76,8 @@ def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
         ".",
         PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
     )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr
-    summary = re.search(r"(\d+) passed", done.stdout)
+    assert result.returncode == 0, result.stdout[-5000:] + result.stderr
+    summary = re.search(r"(\d+) passed", result.stdout)
     assert summary is not None
     assert int(summary[1]) >= 10
 
@@ -85,12 +85,12 @@ def test_the_shown_plugin_keeps_its_contract(written: Path) -> None:
 @pytest.mark.parametrize("written", ["plugins.md"], indirect=True)
 def test_the_shown_plugin_is_listed_and_used(written: Path) -> None:
     here = {"PYTHONPATH": str(written)}
-    listed = preloaded.run(["plugins"], written, here)
-    assert listed.returncode == 0, listed.stdout
+    result = preloaded.run(["plugins"], written, here)
+    assert result.returncode == 0, result.stdout
     assert re.search(
-        r"^embedder +words +words +memservice-words 1\.0 +inline$", listed.stdout, re.M
+        r"^embedder +words +words +memservice-words 1\.0 +inline$", result.stdout, re.M
     )
-    assert re.search(r"^hook +memservice_message_storing +words ", listed.stdout, re.M)
+    assert re.search(r"^hook +memservice_message_storing +words ", result.stdout, re.M)
     script = """
 from memservice.app import create_app
 from memservice.settings import load_settings

@@ -85,7 +85,7 @@ def run(command: str, copy: Path) -> None:
         ]
     path = [str(copy / folder) for folder in (".", "backends", "config", "plugins", "tests")]
     environment = {name: value for name, value in os.environ.items() if name != DO_NOT_COMPILE}
-    done = subprocess.run(
+    result = subprocess.run(
         words,
         cwd=copy,
         env={**environment, "PYTHONPATH": os.pathsep.join(path), "PATH": _path()},
@@ -94,7 +94,7 @@ def run(command: str, copy: Path) -> None:
         timeout=200,
         check=False,
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
+    assert result.returncode == 0, f"{command}\n{result.stdout[-4000:]}\n{result.stderr[-2000:]}"
 
 
 def _path() -> str:

@@ -34,7 +34,7 @@ def test_the_example_runs_as_printed(page: Path, server: Server, tmp_path: Path)
     (example,) = blocks(page, "python")
     (printed,) = blocks(page, "text")
     assert example.text.count(PRINTED_URL) == 1
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", example.text.replace(PRINTED_URL, server.url)],
         cwd=tmp_path,
         capture_output=True,
@@ -42,8 +42,8 @@ def test_the_example_runs_as_printed(page: Path, server: Server, tmp_path: Path)
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == printed.text
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == printed.text
 
 
 def test_the_table_has_every_tool_with_its_arguments(page: Path) -> None:

@@ -81,7 +81,7 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
             assert {pin for pin in requirements if pin in block.text} == set(requirements), (
                 "the program says what it needs"
             )
-            done = subprocess.run(
+            result = subprocess.run(
                 [
                     str(client_python(environment, requirements)),
                     "-c",
@@ -94,8 +94,8 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
                 timeout=60,
                 check=False,
             )
-            assert done.returncode == 0, done.stderr
-            printed += done.stdout
+            assert result.returncode == 0, result.stderr
+            printed += result.stdout
     assert [printed] == [block.text for block in blocks(page, "text")]
 
 

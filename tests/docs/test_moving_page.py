@@ -30,8 +30,8 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
         body = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
         assert http.post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
-        done = preloaded.run_script(script, tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
+        result = preloaded.run_script(script, tmp_path)
+        assert result.returncode == 0, result.stdout + result.stderr
         copied = http.post("/v3/workspaces/w-2/sessions/s/messages/list", json={}).json()
     assert [message["content"] for message in copied["items"]] == ["I keep bees."]
 

@@ -72,9 +72,9 @@ def test_the_commands_work_while_the_service_runs(root: Path, tmp_path: Path) ->
     with serving(tmp_path) as server, httpx.Client(base_url=server.url) as http:
         body = {"messages": [{"peer_id": "a", "content": "I keep bees."}]}
         assert http.post("/v3/workspaces/w/sessions/s/messages", json=body).status_code == 201
-        done = preloaded.run_script(script, tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "the agent on my laptop" in done.stdout
+        result = preloaded.run_script(script, tmp_path)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "the agent on my laptop" in result.stdout
         copy = sqlite3.connect(tmp_path / "backup.db")
         assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert copy.execute("SELECT content FROM messages").fetchall() == [("I keep bees.",)]

@@ -65,7 +65,7 @@ def test_the_example_runs_as_printed(
     assert len(example.text.strip().splitlines()) <= 11
     assert example.text.count(PRINTED_URL) == 1
     (printed,) = blocks(readme, "text")
-    done = subprocess.run(
+    result = subprocess.run(
         [str(published_client), "-c", example.text.replace(PRINTED_URL, server.url)],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -74,8 +74,8 @@ def test_the_example_runs_as_printed(
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == printed.text
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == printed.text
 
 
 def test_the_curl_example_works(readme: Path) -> None:

@@ -44,7 +44,7 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "pyproject.toml"):
         shutil.copy(root / name, copy)
     built = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "docs", str(built)],
         cwd=copy,
         capture_output=True,
@@ -52,7 +52,7 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=840,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     return built
 
 

@@ -61,6 +61,6 @@ def test_the_commands_work(page: Path, tmp_path: Path) -> None:
     script = "set -eu\nmemservice db upgrade\n" + "\n".join(
         block.text for block in blocks(page, "sh")
     )
-    done = preloaded.run_script(script, tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "DAY" in done.stdout
+    result = preloaded.run_script(script, tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "DAY" in result.stdout

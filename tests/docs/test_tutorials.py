@@ -28,7 +28,7 @@ def test_a_tutorial_prints_what_it_says(
     (program,) = blocks(page, "python")
     (shown,) = blocks(page, "text")
     assert program.text.count(PRINTED_URL) == 1
-    done = subprocess.run(
+    result = subprocess.run(
         [str(published_client), "-c", program.text.replace(PRINTED_URL, server.url)],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -37,11 +37,11 @@ def test_a_tutorial_prints_what_it_says(
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    rest = done.stdout
+    assert result.returncode == 0, result.stderr
+    rest = result.stdout
     for line in shown.text.splitlines():
         before, separator, rest = rest.partition(line)
-        assert separator, f"{line!r} is not printed, or not in this order, in {done.stdout!r}"
+        assert separator, f"{line!r} is not printed, or not in this order, in {result.stdout!r}"
         assert "novel" not in before, "Alice was not there"
 
 

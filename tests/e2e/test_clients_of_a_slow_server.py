@@ -28,7 +28,7 @@ pytestmark = [
 
 
 def run(*words: str, **further: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         words,
         env={"PATH": os.environ["PATH"], **further},
         capture_output=True,
@@ -36,8 +36,8 @@ def run(*words: str, **further: str) -> None:
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout) == "as expected"
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert json.loads(result.stdout) == "as expected"
 
 
 def test_the_python_client_retries_and_reports_the_server(

@@ -29,7 +29,7 @@ def seeds(server: Server) -> dict[str, Any]:
 
 
 def look(seeds: dict[str, Any], *words: str, **further: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         words,
         env={"PATH": os.environ["PATH"], **further},
         input=json.dumps(seeds),
@@ -38,8 +38,8 @@ def look(seeds: dict[str, Any], *words: str, **further: str) -> None:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout) == "as expected"
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert json.loads(result.stdout) == "as expected"
 
 
 def test_the_python_client_reads_derived_conclusions(

@@ -42,9 +42,9 @@ def command(server: Server, *words: str) -> str:
         "AUTH_JWT_SECRET": SECRET,
         "DB_CONNECTION_URI": server.uri,
     }
-    done = preloaded.run(["keys", *words], server.folder, settings)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+    result = preloaded.run(["keys", *words], server.folder, settings)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def keys(keyed_server: Server) -> dict[str, str]:
 
 
 def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
-    done = subprocess.run(
+    result = subprocess.run(
         words,
         env={"PATH": os.environ["PATH"], **further},
         input=json.dumps(keys),
@@ -76,8 +76,8 @@ def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return json.loads(result.stdout)
 
 
 def test_the_python_client_works_with_keys(

@@ -67,10 +67,10 @@ def test_the_executable_runs_as_a_process(honcho: Commands, commands: Path) -> N
     nothing but their settings."""
     workspace_id = f"w-{uuid.uuid4().hex[:12]}"
     started = [str(commands.parent / "honcho"), "workspace", "create", workspace_id]
-    done = subprocess.run(
+    result = subprocess.run(
         started, env=honcho.settings, capture_output=True, text=True, timeout=60, check=True
     )
-    assert json.loads(done.stdout) == {"workspace_id": workspace_id}
+    assert json.loads(result.stdout) == {"workspace_id": workspace_id}
     assert (
         "0.3.0"
         in subprocess.run(

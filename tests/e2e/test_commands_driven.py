@@ -51,10 +51,10 @@ def words_run() -> Iterator[list[str]]:
 
 def test_every_command_and_option_is_tested(commands: Path) -> None:
     script = str(CLIENTS / "command_options.py")
-    done = subprocess.run(
+    result = subprocess.run(
         [str(commands), script], capture_output=True, text=True, timeout=60, check=True
     )
-    declared: dict[str, list[list[str]]] = json.loads(done.stdout)
+    declared: dict[str, list[list[str]]] = json.loads(result.stdout)
     assert len(declared) > 50
     options_by_command: dict[str, set[str]] = {}
     for words in words_run():

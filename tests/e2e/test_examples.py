@@ -64,7 +64,7 @@ class Example:
             "MODEL": "scripted",
             "NO_PROXY": "*",
         }
-        done = subprocess.run(
+        result = subprocess.run(
             [*self.command, *arguments],
             input=f"{text}\n",
             cwd=self.folder,
@@ -74,11 +74,11 @@ class Example:
             timeout=SECONDS,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert result.returncode == 0, result.stdout + result.stderr
         # `tox -e examples -- -rA` shows it.
         program = Path(self.command[-1]).name
-        print(" ".join((program, *arguments)), f"< {text}", done.stdout, sep="\n", end="")
-        return done.stdout
+        print(" ".join((program, *arguments)), f"< {text}", result.stdout, sep="\n", end="")
+        return result.stdout
 
     def wait_for_conclusions(self) -> None:
         """Until the work in the background is done."""

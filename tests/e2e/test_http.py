@@ -60,9 +60,9 @@ def test_messages_become_conclusions_and_answers(http: httpx.Client, path: str) 
     assert list(response.json()) == ["id", "uid", "metadata", "configuration", "created_at"]
     assert http.post("/v3/workspaces", json={"id": workspace}).status_code == 200
 
-    stored = say(http, path, "talk", f"Hello! {FACT}", "What about you?")
-    assert stored.status_code == 201
-    first, second = stored.json()
+    messages = say(http, path, "talk", f"Hello! {FACT}", "What about you?")
+    assert messages.status_code == 201
+    first, second = messages.json()
     assert list(first) == [
         "id",
         "content",
@@ -74,12 +74,12 @@ def test_messages_become_conclusions_and_answers(http: httpx.Client, path: str) 
         "token_count",
     ]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z", first["created_at"])
-    listed = http.post(
+    reply = http.post(
         f"{path}/sessions/talk/messages/list",
         json={"filters": {}},
         params={"size": 1, "reverse": "true"},
     ).json()
-    assert listed == {"items": [second], "total": 2, "page": 1, "size": 1, "pages": 2}
+    assert reply == {"items": [second], "total": 2, "page": 1, "size": 1, "pages": 2}
 
     def conclusions() -> Any:
         return http.post(f"{path}/conclusions/list").json()["items"]

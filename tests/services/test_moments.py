@@ -419,9 +419,11 @@ def test_a_key_sees_no_more_with_a_time_than_without(memory: Memory) -> None:
     assert {item.uid for item in answer.evidence.conclusions} == {own.uid}
     session_key = Principal(workspace_id=memory.id, session_id="s")
     limited = SessionContextOptions(peer_target="ann", as_of=then)
-    read = context.of_session(memory.rt, session_key, memory.id, "s", limited)
-    assert read.selection is not None
-    assert [item.uid for item in read.selection.conclusions] == [own.uid], "stated in the session"
+    session_context = context.of_session(memory.rt, session_key, memory.id, "s", limited)
+    assert session_context.selection is not None
+    assert [item.uid for item in session_context.selection.conclusions] == [own.uid], (
+        "stated in the session"
+    )
 
 
 def test_a_supersession_of_unknown_time_is_in_no_answer_about_the_past(memory: Memory) -> None:

@@ -28,7 +28,7 @@ def derive(services: Services, *texts: str, session: str = "s", at: datetime | N
 
 def rows(services: Services, observer: str = "ann", **shown: object) -> list[Conclusion]:
     pair = {"observer": observer, "observed": "ann"}
-    listed = conclusions.page(
+    page = conclusions.page(
         services.rt,
         ME,
         WORKSPACE,
@@ -36,7 +36,7 @@ def rows(services: Services, observer: str = "ann", **shown: object) -> list[Con
         Paging(1, 50),
         Shown(**shown),  # type: ignore[arg-type]
     )
-    return list(listed.items)
+    return list(page.items)
 
 
 def live(services: Services, observer: str = "ann", **shown: object) -> set[str]:

@@ -79,10 +79,12 @@ def test_a_store_with_another_counter_or_analyser_is_refused_with_the_command(
 
 
 def test_a_recount_corrects_every_count(runtime: Runtime) -> None:
-    stored = talk(runtime)
+    message_rows = talk(runtime)
     wrong = {"tokens": 1, "tokens_through": 1}
     runtime.storage.write(
-        lambda tx: [tx.rows.change(Message, equals(key=message.key), **wrong) for message in stored]
+        lambda tx: [
+            tx.rows.change(Message, equals(key=message.key), **wrong) for message in message_rows
+        ]
     )
     steps: list[int] = []
     assert store_compatibility.recount(runtime, steps.append) == 7 == sum(steps)
@@ -97,7 +99,7 @@ def test_a_recount_corrects_every_count(runtime: Runtime) -> None:
                 through,
             )
         assert session.token_total == through
-    budget = tokens.count(stored[-1].content) + tokens.count(stored[-2].content)
+    budget = tokens.count(message_rows[-1].content) + tokens.count(message_rows[-2].content)
     tail = context.of_session(runtime, ME, "w", "s", SessionContextOptions(tokens=budget)).messages
     assert [message.seq for message in tail] == [6, 7]
 

@@ -29,14 +29,16 @@ FAILED, WRONG_USE = 1, 2
 def main(command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> int:
     """The status of the command; what was found goes to standard output."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, check=False
+        )
     except subprocess.TimeoutExpired:
         return _not_audited(f"the service did not answer within {seconds:g} s")
     try:
-        packages: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
+        packages: list[dict[str, Any]] = json.loads(result.stdout)["dependencies"]
     except (ValueError, KeyError):
-        message = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        if done.returncode == WRONG_USE or "No module named" in message:
+        message = (result.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        if result.returncode == WRONG_USE or "No module named" in message:
             print(f"pip-audit could not be run: {message}")
             return FAILED
         return _not_audited(f"the service could not be asked: {message}")

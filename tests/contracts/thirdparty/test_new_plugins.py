@@ -59,24 +59,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "shared.pth").write_text("\n".join(lines), encoding="utf-8")
     alone = ("--quiet", "--no-compile", "--no-deps", "--no-build-isolation", "--no-index")
     packages = [str(sources / kind) for kind in KINDS]
-    done = run(
+    result = run(
         *pip(environment_folder / "bin" / "python"), "install", *alone, *packages, cwd=folder
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     return folder
 
 
 def test_every_kind_is_installed_and_listed(folder: Path) -> None:
     python = str(folder / "installed" / "bin" / "python")
-    done = run(python, "-m", "memservice", "plugins", cwd=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    listed = set(re.findall(r" (memservice-\w+) 0\.1\.0", done.stdout))
+    result = run(python, "-m", "memservice", "plugins", cwd=folder)
+    assert result.returncode == 0, result.stdout + result.stderr
+    listed = set(re.findall(r" (memservice-\w+) 0\.1\.0", result.stdout))
     assert listed == {f"memservice-{name}" for _, name in PAGES.values()}
 
 
 def test_every_kind_passes_its_own_tests(folder: Path) -> None:
     sources = folder / "sources"
-    done = run(
+    result = run(
         str(folder / "installed" / "bin" / "python"),
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "2"),
         *("-c", str(sources / "hooks" / "pyproject.toml"), "--rootdir", str(sources)),
@@ -85,17 +85,17 @@ def test_every_kind_passes_its_own_tests(folder: Path) -> None:
         PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
         PYTHONDONTWRITEBYTECODE="1",
     )
-    summary = re.search(r"^(\d+) passed, (\d+) skipped", done.stdout, re.M)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
-    assert summary is not None, done.stdout[-3000:]
+    summary = re.search(r"^(\d+) passed, (\d+) skipped", result.stdout, re.M)
+    assert result.returncode == 0, result.stdout[-8000:] + result.stderr
+    assert summary is not None, result.stdout[-3000:]
     assert int(summary[1]) > 400
 
 
 def test_what_is_written_has_no_faults_that_ruff_finds(folder: Path) -> None:
-    done = run(
+    result = run(
         sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "sources", cwd=folder
     )
-    assert done.returncode == 0, done.stdout
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("kind", KINDS)

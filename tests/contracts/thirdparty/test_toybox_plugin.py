@@ -86,7 +86,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(
     *command: str, cwd: Path | None = None, seconds: float = INSTALL_SECONDS, **settings: str
 ) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=cwd,
         env=environment(**settings),
@@ -95,10 +95,10 @@ def _run(
         timeout=seconds,
         check=False,
     )
-    assert done.returncode == 0, (
-        f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    assert result.returncode == 0, (
+        f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}"
     )
-    return done.stdout
+    return result.stdout
 
 
 def chosen(folder: Path) -> None:
@@ -138,8 +138,8 @@ def test_it_imports_the_seams_only() -> None:
 
 
 def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
-    listed = _run(str(scripts / "memservice"), "plugins", cwd=tmp_path)
-    mine = [line.split() for line in listed.splitlines() if "memservice-toybox" in line]
+    result = _run(str(scripts / "memservice"), "plugins", cwd=tmp_path)
+    mine = [line.split() for line in result.splitlines() if "memservice-toybox" in line]
     assert mine == [
         ["storage", "toybox", "toybox", "memservice-toybox", "1.0", "shared"],
         ["vector", "index", "toybox", "toybox", "memservice-toybox", "1.0", "shared"],
@@ -153,7 +153,7 @@ def test_a_mistake_in_its_settings_is_reported(scripts: Path, tmp_path: Path) ->
         re.sub(r"^url = .*$", "", settings.read_text(encoding="utf-8"), flags=re.M),
         encoding="utf-8",
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [str(scripts / "memservice"), "db", "upgrade"],
         cwd=tmp_path,
         env=environment(),
@@ -163,9 +163,9 @@ def test_a_mistake_in_its_settings_is_reported(scripts: Path, tmp_path: Path) ->
         check=False,
     )
     assert (
-        done.returncode,
-        "set VECTOR_STORE_URL to the file" in done.stderr,
-        "Traceback" in done.stderr,
+        result.returncode,
+        "set VECTOR_STORE_URL to the file" in result.stderr,
+        "Traceback" in result.stderr,
     ) == (1, True, False)
 
 

@@ -258,8 +258,8 @@ def test_a_backup_of_a_served_store_under_load_is_restored(
         assert "in use" in used.stderr
     finally:
         service.end()
-    done = preloaded.run(["restore", "a.dump"], folder, {"DB_CONNECTION_URI": other, **path})
-    assert done.returncode == 0, done.stderr
+    result = preloaded.run(["restore", "a.dump"], folder, {"DB_CONNECTION_URI": other, **path})
+    assert result.returncode == 0, result.stderr
     query = "SELECT session, seq, uid, content, tokens_through FROM messages"
     with connect(store) as source, connect(other) as restored:
         there = set(source.execute(query).fetchall())

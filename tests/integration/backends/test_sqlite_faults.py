@@ -148,9 +148,9 @@ except Unavailable as error:
 def test_a_file_that_cannot_grow_loses_nothing_that_was_acknowledged(path: Path) -> None:
     migrated(path).close()
     limit = 4_000_000
-    done = preloaded.run_python(FILL, str(path), str(limit), folder=path.parent)
-    assert done.returncode == 0, done.stderr
-    acknowledged = int(done.stdout.split()[0])
+    result = preloaded.run_python(FILL, str(path), str(limit), folder=path.parent)
+    assert result.returncode == 0, result.stderr
+    acknowledged = int(result.stdout.split()[0])
     assert acknowledged > 50
     storage = opened(path)
     assert names(storage) == ["before", *[f"fact {n}" for n in range(acknowledged)]]

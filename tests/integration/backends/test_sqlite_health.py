@@ -180,9 +180,9 @@ storage.close()
 @pytest.mark.parametrize("before", ["written", "quiet"])
 def test_a_full_disk_is_reported_with_and_without_recent_writes(path: Path, before: str) -> None:
     migrated(path).close()
-    done = preloaded.run_python(FULL, str(path), before, folder=path.parent)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("failed writes fail: the database"), done.stdout
+    result = preloaded.run_python(FULL, str(path), before, folder=path.parent)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("failed writes fail: the database"), result.stdout
 
 
 @pytest.mark.parametrize("replaced", [False, True])

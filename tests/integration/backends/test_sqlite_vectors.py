@@ -275,8 +275,8 @@ from memservice_sqlite.vectors import SqliteVectorIndex
 file, index = SqliteFile(Path(sys.argv[1])), SqliteVectorIndex()
 file.write(lambda view: (index.upsert(view, OURS, [row(3, 3)]), index.delete(view, OURS, [1])))
 """
-    done = preloaded.run_python(script, str(tmp_path / "index.db"), folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = preloaded.run_python(script, str(tmp_path / "index.db"), folder=tmp_path)
+    assert result.returncode == 0, result.stderr
     assert keys_of(file, index) == [2, 3]
 
 

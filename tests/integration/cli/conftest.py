@@ -20,9 +20,9 @@ def memservice(tmp_path: Path) -> Run:
     traceback."""
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        done = preloaded.run(arguments, tmp_path, settings)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+        result = preloaded.run(arguments, tmp_path, settings)
+        assert "Traceback" not in result.stderr, result.stderr
+        return result
 
     return run
 

@@ -222,11 +222,11 @@ def test_every_error_is_one_line_without_traceback(memservice: Run, tmp_path: Pa
         ("keys", "create", "--workspace", "../x"),
         ("keys", "revoke", "nowhere"), ("reembed", "-w", "nowhere"),
     ):  # fmt: skip
-        done = memservice(*arguments)
-        if arguments[:2] == ("jobs", "retry") and done.returncode == 0:
+        result = memservice(*arguments)
+        if arguments[:2] == ("jobs", "retry") and result.returncode == 0:
             continue  # nothing was there to be tried again, and that is said
-        assert done.returncode in (1, 2), (arguments, done.stdout, done.stderr)
-        assert done.stderr.strip(), arguments
-        assert "\x1b" not in done.stderr, arguments
-        if done.returncode == 1:
-            assert len(done.stderr.strip().splitlines()) <= 2, (arguments, done.stderr)
+        assert result.returncode in (1, 2), (arguments, result.stdout, result.stderr)
+        assert result.stderr.strip(), arguments
+        assert "\x1b" not in result.stderr, arguments
+        if result.returncode == 1:
+            assert len(result.stderr.strip().splitlines()) <= 2, (arguments, result.stderr)

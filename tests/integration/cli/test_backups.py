@@ -30,9 +30,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def command(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    done = preloaded.run(arguments, folder, settings)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    result = preloaded.run(arguments, folder, settings)
+    assert "Traceback" not in result.stderr, result.stderr
+    return result
 
 
 def rows(database: Path, sql: str) -> list[tuple[object, ...]]:
@@ -45,9 +45,9 @@ MESSAGES = "SELECT session, seq, uid, content, tokens_through FROM messages ORDE
 
 def exported(folder: Path) -> list[str]:
     """The lines of the workspace `w`, without the header."""
-    done = command(folder, "export", "-w", "w", "-")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[1:]
+    result = command(folder, "export", "-w", "w", "-")
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()[1:]
 
 
 @pytest.mark.slow
@@ -62,8 +62,8 @@ def test_a_backup_under_load_is_restored_and_compared(service: Service, tmp_path
         acknowledged = len(writers[0].acknowledged)
         eventually(lambda: len(writers[0].acknowledged) > acknowledged, what="writes go on")
     assert [writer.wrong for writer in writers] == [[], [], []]
-    done = command(tmp_path, "restore", str(service.folder / "under-load.db"))
-    assert done.returncode == 0, done.stderr
+    result = command(tmp_path, "restore", str(service.folder / "under-load.db"))
+    assert result.returncode == 0, result.stderr
     there, here = rows(service.database, MESSAGES), rows(tmp_path / "memservice.db", MESSAGES)
     assert before <= {str(content) for _, _, _, content, _ in here}
     assert set(here) < set(there), "a state of the original, which has more by now"
@@ -80,8 +80,8 @@ def test_a_restored_store_exports_the_same(service: Service, tmp_path: Path) -> 
     service.drained()
     assert command(service.folder, "backup", str(tmp_path / "a.db")).returncode == 0
     (folder := tmp_path / "restored").mkdir()
-    done = command(folder, "restore", str(tmp_path / "a.db"))
-    assert done.returncode == 0, done.stderr
+    result = command(folder, "restore", str(tmp_path / "a.db"))
+    assert result.returncode == 0, result.stderr
     assert exported(folder) == exported(service.folder)
     assert (folder / "memservice.db").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
@@ -105,8 +105,8 @@ def test_a_store_in_use_is_not_replaced(service: Service, tmp_path: Path) -> Non
 def saved(memservice: Run, tmp_path: Path) -> Path:
     """A backup of a store of its own, which is there, too."""
     memservice("db", "upgrade")
-    done = memservice("backup", "saved.db")
-    assert done.returncode == 0, done.stderr
+    result = memservice("backup", "saved.db")
+    assert result.returncode == 0, result.stderr
     return tmp_path / "saved.db"
 
 
@@ -137,9 +137,9 @@ def test_a_damaged_backup_changes_nothing(memservice: Run, saved: Path, tmp_path
     for damaged in (whole[: len(whole) // 2], whole[:40_000] + b"\xff" * 9_000 + whole[49_000:]):
         saved.write_bytes(damaged)
         before = rows(tmp_path / "memservice.db", "SELECT * FROM facts")
-        done = memservice("restore", "--force", "saved.db")
-        assert done.returncode == 1
-        assert "saved.db is damaged" in done.stderr
+        result = memservice("restore", "--force", "saved.db")
+        assert result.returncode == 1
+        assert "saved.db is damaged" in result.stderr
         assert rows(tmp_path / "memservice.db", "SELECT * FROM facts") == before
 
 
@@ -153,8 +153,8 @@ def test_what_is_no_backup_is_refused(memservice: Run, saved: Path, tmp_path: Pa
     with closing(sqlite3.connect(saved)) as newer:
         newer.execute("UPDATE alembic_version SET version_num = '9999'")
         newer.commit()
-    done = memservice("restore", "--force", "saved.db")
-    assert "schema 9999 of a newer release" in done.stderr
+    result = memservice("restore", "--force", "saved.db")
+    assert "schema 9999 of a newer release" in result.stderr
 
 
 def test_erasures_after_the_backup_are_reported(
@@ -168,20 +168,20 @@ def test_erasures_after_the_backup_are_reported(
     assert memservice("backup", "--force", "saved.db").returncode == 0
     assert client.delete("/v3/workspaces/w/peers/bob").status_code == 202
     app.extensions["memservice"].close()
-    done = memservice("restore", "--force", "saved.db")
-    assert done.returncode == 0, done.stderr
-    assert "1 erasures of the replaced store are not in the backup" in done.stderr
+    result = memservice("restore", "--force", "saved.db")
+    assert result.returncode == 0, result.stderr
+    assert "1 erasures of the replaced store are not in the backup" in result.stderr
     (receipt,) = (tmp_path / "saved.db.erasures").read_text(encoding="utf-8").splitlines()
     assert json.loads(receipt)["target_id"] == "bob"
-    assert "memservice erasures repeat saved.db.erasures" in done.stderr
+    assert "memservice erasures repeat saved.db.erasures" in result.stderr
     repeated = memservice("erasures", "repeat", "saved.db.erasures")
     assert repeated.returncode == 0, repeated.stderr
     assert repeated.stdout.splitlines() == [
         "erasing peer bob of w",
         "1 of 1 erasures repeated",
     ]
-    shown = memservice("show", "peer", "-w", "w", "bob")
-    assert "has no peer bob" in shown.stderr
+    result = memservice("show", "peer", "-w", "w", "bob")
+    assert "has no peer bob" in result.stderr
     # Restored again, the store does not have the receipt of the repetition.
     assert memservice("restore", "--force", "saved.db").returncode == 0
     (tmp_path / "saved.db.erasures").unlink()
@@ -199,15 +199,15 @@ def test_files_that_exist_are_kept(memservice: Run, saved: Path, tmp_path: Path)
 
 
 def test_a_store_that_is_missing_is_not_created(memservice: Run, tmp_path: Path) -> None:
-    done = memservice("backup", "saved.db")
-    assert done.returncode == 1
-    assert "There is no file" in done.stderr
+    result = memservice("backup", "saved.db")
+    assert result.returncode == 1
+    assert "There is no file" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_storage_without_backups_names_the_alternative(memservice: Run) -> None:
-    done = memservice("backup", "saved.db", DB_CONNECTION_URI="memory://")
-    assert "memservice export" in done.stderr
+    result = memservice("backup", "saved.db", DB_CONNECTION_URI="memory://")
+    assert "memservice export" in result.stderr
 
 
 def test_writes_between_the_steps_of_a_backup_are_left_out(

@@ -293,30 +293,31 @@ class TestCommand:
         with serving(tmp_path) as server:
             deadline = time.monotonic() + 30
             while (
-                "workers    none" in (done := memservice("doctor")).stdout
+                "workers    none" in (result := memservice("doctor")).stdout
                 and time.monotonic() < deadline
             ):
                 time.sleep(0.2)
-            assert done.returncode == 0, done.stdout + done.stderr
-            assert "degraded" not in done.stdout
-            assert "ok        workers    1" in done.stdout
+            assert result.returncode == 0, result.stdout + result.stderr
+            assert "degraded" not in result.stdout
+            assert "ok        workers    1" in result.stdout
             with urllib.request.urlopen(f"{server.url}/health/ready", timeout=10) as answer:
                 assert json.loads(answer.read())["status"] == "ok"
 
     def test_a_missing_store_is_reported(self, memservice: Run, tmp_path: Path) -> None:
-        done = memservice("doctor")
-        assert done.returncode == 1
-        assert "FAILED    storage" in done.stdout
+        result = memservice("doctor")
+        assert result.returncode == 1
+        assert "FAILED    storage" in result.stdout
         assert (
-            f"There is no file {tmp_path / 'memservice.db'}: check DB_CONNECTION_URI" in done.stdout
+            f"There is no file {tmp_path / 'memservice.db'}: check DB_CONNECTION_URI"
+            in result.stdout
         )
-        assert "memservice db upgrade" in done.stdout
+        assert "memservice db upgrade" in result.stdout
         assert list(tmp_path.iterdir()) == []
 
     def test_wrong_settings_are_reported(self, memservice: Run) -> None:
-        done = memservice("doctor", "--json", DB_CONNECTION_URI="nosuch://x")
-        assert done.returncode == 1
-        assert json.loads(done.stdout)["state"] == BROKEN
+        result = memservice("doctor", "--json", DB_CONNECTION_URI="nosuch://x")
+        assert result.returncode == 1
+        assert json.loads(result.stdout)["state"] == BROKEN
 
     def test_an_unreachable_redis_is_reported(self, memservice: Run) -> None:
         memservice("db", "upgrade")

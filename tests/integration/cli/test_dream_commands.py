@@ -81,14 +81,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_held_dream_is_listed_shown_applied_and_undone(store: Store) -> None:
-    listed = store.run("list").stdout.splitlines()
-    assert listed[0].split()[:4] == ["ID", "STATE", "KIND", "OBSERVER"]
-    assert listed[0].endswith("CREATED AT")
-    assert listed[1].split()[1:7] == ["held", "omni", "alice", "alice", "0", "7"]
+    lines = store.run("list").stdout.splitlines()
+    assert lines[0].split()[:4] == ["ID", "STATE", "KIND", "OBSERVER"]
+    assert lines[0].endswith("CREATED AT")
+    assert lines[1].split()[1:7] == ["held", "omni", "alice", "alice", "0", "7"]
     uid = store.only()
-    shown = store.run("show", uid).stdout
-    assert "reason: it supersedes 7 of 8 conclusions; at most 5 are allowed" in shown
-    assert shown.count("Alice likes tea") == 7
+    text = store.run("show", uid).stdout
+    assert "reason: it supersedes 7 of 8 conclusions; at most 5 are allowed" in text
+    assert text.count("Alice likes tea") == 7
     assert json.loads(store.run("show", uid, "--json").stdout)["state"] == "held"
     assert store.run("apply", uid).stdout == "a worker applies it\n"
     store.work()

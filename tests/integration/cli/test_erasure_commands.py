@@ -80,12 +80,12 @@ def test_an_import_leaves_out_what_was_erased(tmp_path: Path) -> None:
     assert memservice("export", "-w", "w", "--without-vectors", file).exit_code == 0
     deletion.delete_session(rt, OPERATOR, "w", "talk")
     Worker(rt).run_until_idle(30)
-    done = memservice("import", file)
-    assert "stored nothing new; left out" in done.output
-    assert "(--no-respect-erasures imports them)" in done.output
-    done = memservice("import", "--no-respect-erasures", file)
-    assert "1 sessions" in done.output
-    assert "left out" not in done.output
+    result = memservice("import", file)
+    assert "stored nothing new; left out" in result.output
+    assert "(--no-respect-erasures imports them)" in result.output
+    result = memservice("import", "--no-respect-erasures", file)
+    assert "1 sessions" in result.output
+    assert "left out" not in result.output
     deletion.delete_workspace(rt, OPERATOR, "w", with_sessions=True)
     Worker(rt).run_until_idle(30)
     refused = memservice("import", file)
@@ -183,9 +183,9 @@ def test_messages_and_peers_are_erased_again_and_retention_is_not(tmp_path: Path
             repeating.repeat(rt, OPERATOR, repeating.parse(common | erasure))
             for erasure in erasures
         ]
-        listed = receipts.page_of_store(rt, OPERATOR, Paging()).items
+        page = receipts.page_of_store(rt, OPERATOR, Paging()).items
     assert outcomes == ["repeated", "by retention", "repeated", "absent"]
-    assert [(receipt.kind, dict(receipt.options)) for receipt in listed] == [
+    assert [(receipt.kind, dict(receipt.options)) for receipt in page] == [
         ("peer", {"mentions": "redact"}),
         ("message", {}),
     ]

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.e2e
 
 
 def written(memservice: Run, shape: str, folder: Path) -> str:
-    done = memservice("init", shape, "-d", folder.name)
-    assert done.returncode == 0, done.stderr
-    wrote, _, after = done.stdout.partition("\nnext:\n")
+    result = memservice("init", shape, "-d", folder.name)
+    assert result.returncode == 0, result.stderr
+    wrote, _, after = result.stdout.partition("\nnext:\n")
     names = {Path(line.removeprefix("wrote ")).name for line in wrote.splitlines()}
     assert names == {path.name for path in folder.iterdir()}
     assert names == {file.name for file in SHAPES[shape]}
@@ -86,10 +86,10 @@ def test_units_cannot_run_a_program_in_a_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     monkeypatch.setattr(sys, "executable", f"{home}/bin/python")
-    done = CliRunner().invoke(init, ["systemd", "-d", str(tmp_path)])
-    assert done.exit_code == 0
+    result = CliRunner().invoke(init, ["systemd", "-d", str(tmp_path)])
+    assert result.exit_code == 0
     warning = f"the service, and {home}/bin/memservice is there: install memservice elsewhere"
-    assert (warning in done.stderr) is (home != "/opt/x")
+    assert (warning in result.stderr) is (home != "/opt/x")
 
 
 def test_the_wheel_for_a_container_is_of_this_installation(memservice: Run, tmp_path: Path) -> None:
@@ -106,14 +106,14 @@ def test_the_wheel_for_a_container_is_of_this_installation(memservice: Run, tmp_
 def test_systemd_accepts_the_written_units(memservice: Run, tmp_path: Path) -> None:
     folder = tmp_path / "units"
     written(memservice, "systemd", folder)
-    done = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", *map(str, folder.glob("*.service"))],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_written_containers_are_complete(memservice: Run, tmp_path: Path) -> None:
@@ -135,9 +135,9 @@ def test_written_containers_are_complete(memservice: Run, tmp_path: Path) -> Non
 
 def test_existing_files_are_kept(memservice: Run, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("LOG_LEVEL=debug\n", encoding="utf-8")
-    done = memservice("init", "team")
-    assert done.returncode == 1
-    assert ".env in" in done.stderr
+    result = memservice("init", "team")
+    assert result.returncode == 1
+    assert ".env in" in result.stderr
     assert not (tmp_path / "memservice.toml").exists()
     assert (tmp_path / ".env").read_text(encoding="utf-8") == "LOG_LEVEL=debug\n"
     assert memservice("init", "--force", "team").returncode == 0

@@ -76,9 +76,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def listed(store: Store, *options: str) -> list[dict[str, Any]]:
-    done = store("list", "--json", *options)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    result = store("list", "--json", *options)
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_failed_tasks_are_listed_without_and_shown_with_their_error_text(store: Store) -> None:
@@ -113,8 +113,8 @@ def test_failed_tasks_are_listed_without_and_shown_with_their_error_text(store: 
     ]
     assert table[1].split()[-1] == "RuntimeError"
     assert "verbatim" not in table[1]
-    shown = store("show", failed["id"]).stdout
-    assert NO in shown
+    output = store("show", failed["id"]).stdout
+    assert NO in output
     assert json.loads(store("show", failed["id"], "--json").stdout) == failed
     assert (failed["workspace"], failed["session"], failed["observed"], failed["attempts"]) == (
         "w",
@@ -223,6 +223,6 @@ def test_ended_tasks_are_purged_by_age_and_state(store: Store) -> None:
 def test_mistakes_are_reported(
     store: Store, arguments: tuple[str, ...], status: int, message: str
 ) -> None:
-    done = store(*arguments)
-    assert done.returncode == status
-    assert message in " ".join(done.stderr.split())
+    result = store(*arguments)
+    assert result.returncode == status
+    assert message in " ".join(result.stderr.split())

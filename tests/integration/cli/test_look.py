@@ -127,9 +127,9 @@ def test_unknown_names_create_nothing(memservice: Run, server: Server) -> None:
         (("show", "peer"), "memservice show peer ID"),
         (("show", "planet", "x"), "'workspace', 'peer', 'session'"),
     ):
-        done = memservice(*command, **store(server))
-        assert done.returncode != 0, command
-        assert problem in done.stderr
+        result = memservice(*command, **store(server))
+        assert result.returncode != 0, command
+        assert problem in result.stderr
     for command in (("search", "--peer", "carol", "x"), ("sessions", "--peer", "carol")):
         memservice(*command, **store(server))
     assert counts() == before
@@ -137,9 +137,9 @@ def test_unknown_names_create_nothing(memservice: Run, server: Server) -> None:
 
 def test_no_store_is_created(memservice: Run, tmp_path: Path) -> None:
     for command in COMMANDS:
-        done = memservice(*command)
-        assert done.returncode == 1
-        assert "There is no file" in done.stderr
+        result = memservice(*command)
+        assert result.returncode == 1
+        assert "There is no file" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -163,8 +163,8 @@ def test_a_server_with_keys(memservice: Run, tmp_path: Path) -> None:
             )
             assert response.status_code == 201
         there = {"MEMSERVICE_URL": guarded.url}
-        done = memservice("peers", "-w", "mine", MEMSERVICE_API_KEY=key, **there)
-        assert done.returncode == 0, done.stderr
+        result = memservice("peers", "-w", "mine", MEMSERVICE_API_KEY=key, **there)
+        assert result.returncode == 0, result.stderr
         refused = memservice("peers", "-w", "mine", **there)
         assert refused.returncode == 1
         assert "set MEMSERVICE_API_KEY" in refused.stderr

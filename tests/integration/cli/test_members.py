@@ -55,8 +55,8 @@ def test_members_are_invited_listed_and_deactivated(memservice: Run, tmp_path: P
     accept(tmp_path, memservice("console", "link", **settings).stdout, "olga", **settings)
     invited = memservice("members", "invite", "--role", "reader", **settings)
     accept(tmp_path, invited.stdout, "rita", **settings)
-    listed = memservice("members", "list", **settings).stdout.splitlines()
-    assert [line.split()[:4] for line in listed[1:]] == [
+    result = memservice("members", "list", **settings).stdout.splitlines()
+    assert [line.split()[:4] for line in result[1:]] == [
         ["rita", "reader", "all", "active"],
         ["olga", "owner", "all", "active"],
     ]

@@ -32,9 +32,9 @@ def rows(text: str) -> list[list[str]]:
 def test_installed_plugins_are_listed(memservice: Run) -> None:
     from memservice import __version__
 
-    done = memservice("plugins")
-    assert done.returncode == 0
-    listed = rows(done.stdout)
+    result = memservice("plugins")
+    assert result.returncode == 0
+    listed = rows(result.stdout)
     assert listed[0] == ["KIND", "NAME", "PLUGIN", "FROM", "DETAIL"]
     assert ["storage", "sqlite", "sqlite", "memservice", __version__, "shared"] in listed
     assert ["embedder", "hashed", "hashed", "memservice", __version__, "inline"] in listed
@@ -69,12 +69,12 @@ def test_a_broken_plugin_is_listed_with_its_reason(
     memservice: Run, install: Install, source: str, reason: str
 ) -> None:
     path = install("brittle", source)
-    done = memservice("plugins", PYTHONPATH=path)
-    assert done.returncode == 1
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("failed")]
+    result = memservice("plugins", PYTHONPATH=path)
+    assert result.returncode == 1
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("failed")]
     assert line.split()[:5] == ["failed", "brittle", "brittle", "brittle", "1.0"]
     assert line.endswith(reason)
-    assert ["sqlite"] in [row[1:2] for row in rows(done.stdout)], "the others are there"
+    assert ["sqlite"] in [row[1:2] for row in rows(result.stdout)], "the others are there"
     assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0, (
         "it stops nobody who does not need it"
     )
@@ -86,12 +86,12 @@ def test_a_broken_plugin_that_is_needed_prevents_the_start(
     memservice: Run, install: Install
 ) -> None:
     path = install("brittle", "raise RuntimeError('no luck')")
-    done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="brittle")
-    assert done.returncode == 1
-    assert done.stderr.startswith(
+    result = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="brittle")
+    assert result.returncode == 1
+    assert result.stderr.startswith(
         "memservice: reasoner 'brittle' cannot be used (plugin 'brittle' of brittle 1.0)"
     )
-    assert "RuntimeError: no luck" in done.stderr
+    assert "RuntimeError: no luck" in result.stderr
 
 
 def test_a_missing_driver_is_named(memservice: Run, install: Install) -> None:
@@ -99,13 +99,13 @@ def test_a_missing_driver_is_named(memservice: Run, install: Install) -> None:
     assert memservice("plugins", PYTHONPATH=path).returncode == 0, (
         "a driver is needed when it is opened, not before"
     )
-    done = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="oracle")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "-m pip install oracle" in done.stderr
+    result = memservice("serve", "--port", "0", PYTHONPATH=path, REASONER="oracle")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "-m pip install oracle" in result.stderr
 
 
 def test_an_unknown_transport_is_reported_before_the_start(memservice: Run) -> None:
-    done = memservice(
+    result = memservice(
         "serve",
         "--port",
         "0",
@@ -113,16 +113,16 @@ def test_an_unknown_transport_is_reported_before_the_start(memservice: Run) -> N
         LLM_OPENAI_API_KEY="k",
         SUMMARY_MODEL_CONFIG__TRANSPORT="opnai",
     )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "no plugin offers a language-model protocol called 'opnai'" in done.stderr
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "no plugin offers a language-model protocol called 'opnai'" in result.stderr
 
 
 def test_the_error_for_an_unknown_name_lists_the_known_ones(memservice: Run) -> None:
-    done = memservice("serve", "--port", "0", EMBEDDER="hashd")
-    assert done.returncode == 1
-    assert "no plugin offers an embedder called 'hashd'" in done.stderr
-    assert "known: gemini, hashed" in done.stderr
-    assert "did you mean hashed?" in done.stderr
+    result = memservice("serve", "--port", "0", EMBEDDER="hashd")
+    assert result.returncode == 1
+    assert "no plugin offers an embedder called 'hashd'" in result.stderr
+    assert "known: gemini, hashed" in result.stderr
+    assert "did you mean hashed?" in result.stderr
     storage = memservice("db", "current", DB_CONNECTION_URI="oracle://u:hunter2@h/x")
     assert (
         "no plugin offers a storage called 'oracle' (DB_CONNECTION_URI); known: memory, "
@@ -164,16 +164,16 @@ def test_plugins_can_add_commands(memservice: Run, install: Install) -> None:
             raise RuntimeError("I will not")
         """,
     )
-    done = memservice("hello", PYTHONPATH=path, PORT="8123")
-    assert (done.returncode, done.stdout) == (0, "hello from 8123\n")
-    shown = memservice("--help", PYTHONPATH=path)
-    assert (shown.returncode, "Say hello." in shown.stdout, "Not ours." in shown.stdout) == (
+    result = memservice("hello", PYTHONPATH=path, PORT="8123")
+    assert (result.returncode, result.stdout) == (0, "hello from 8123\n")
+    result = memservice("--help", PYTHONPATH=path)
+    assert (result.returncode, "Say hello." in result.stdout, "Not ours." in result.stdout) == (
         0,
         True,
         False,
     )
-    assert "the command 'serve' of plugin 'greeter 1.0: greeter' is ignored" in shown.stderr
-    assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in shown.stderr
+    assert "the command 'serve' of plugin 'greeter 1.0: greeter' is ignored" in result.stderr
+    assert "no commands from plugin 'sullen 1.0: sullen': RuntimeError: I will not" in result.stderr
     assert memservice("db", "upgrade", PYTHONPATH=path).returncode == 0
     assert memservice("db", "current", PYTHONPATH=path).stderr == "", (
         "our own commands ask no plugin for its"

@@ -49,26 +49,26 @@ capabilities=Same.capabilities)
 
 
 def test_a_provider_that_fulfils_its_contract_passes(memservice: Run) -> None:
-    done = memservice("plugins", "check", "hashed")
-    assert done.returncode == 0, done.stdout
-    assert done.stdout.startswith("embedder hashed, of plugin hashed from memservice ")
+    result = memservice("plugins", "check", "hashed")
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.startswith("embedder hashed, of plugin hashed from memservice ")
     assert re.search(
-        r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", done.stdout
+        r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", result.stdout
     )
-    assert re.search(r"Do paraphrases have similar vectors\? +no +\(semantic\)", done.stdout)
-    assert "TestEmbedder declares inline, of shared, transactional" in done.stdout
+    assert re.search(r"Do paraphrases have similar vectors\? +no +\(semantic\)", result.stdout)
+    assert "TestEmbedder declares inline, of shared, transactional" in result.stdout
     assert re.search(
         r"not run: test_paraphrases_are_near_each_other.* lacks the capability SEMANTIC",
-        done.stdout,
+        result.stdout,
     )
-    assert re.search(r"\d+ passed", done.stdout)
+    assert re.search(r"\d+ passed", result.stdout)
 
 
 def test_a_provider_that_violates_its_contract_fails(memservice: Run, install: Install) -> None:
-    done = memservice("plugins", "check", "same", PYTHONPATH=install("same", BROKEN))
-    assert done.returncode == 1
-    assert "FAILED" in done.stdout
-    assert "test_different_texts_have_different_vectors" in done.stdout
+    result = memservice("plugins", "check", "same", PYTHONPATH=install("same", BROKEN))
+    assert result.returncode == 1
+    assert "FAILED" in result.stdout
+    assert "test_different_texts_have_different_vectors" in result.stdout
 
 
 @pytest.mark.timeout(300)
@@ -145,8 +145,13 @@ def test_a_storage_on_a_server_is_checked_in_temporary_schemas(tmp_path: Path) -
 
 
 def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Path) -> None:
-    done = memservice("plugins", "check", "sqlite", "--scratch", f"sqlite:///{tmp_path}/memory.db")
-    assert (done.returncode, "write {path} or {unique} into --scratch" in done.stdout) == (1, True)
+    result = memservice(
+        "plugins", "check", "sqlite", "--scratch", f"sqlite:///{tmp_path}/memory.db"
+    )
+    assert (result.returncode, "write {path} or {unique} into --scratch" in result.stdout) == (
+        1,
+        True,
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -175,14 +180,14 @@ def test_a_location_shared_by_all_tests_is_refused(memservice: Run, tmp_path: Pa
 def test_an_unreachable_server_is_reported_in_one_line(
     memservice: Run, name: str, uri: str, reason: str
 ) -> None:
-    done = memservice("plugins", "check", name, "--scratch", uri)
-    assert done.returncode == 1
-    assert [line for line in done.stdout.splitlines() if "suite" in line] == [
-        done.stdout.splitlines()[-1]
+    result = memservice("plugins", "check", name, "--scratch", uri)
+    assert result.returncode == 1
+    assert [line for line in result.stdout.splitlines() if "suite" in line] == [
+        result.stdout.splitlines()[-1]
     ]
-    assert done.stdout.splitlines()[-1].startswith(f"  suite: not run: {reason}")
-    assert done.stderr == ""
-    assert "hunter2" not in done.stdout
+    assert result.stdout.splitlines()[-1].startswith(f"  suite: not run: {reason}")
+    assert result.stderr == ""
+    assert "hunter2" not in result.stdout
 
 
 def test_a_missing_driver_is_reported_with_the_install_command(
@@ -191,7 +196,7 @@ def test_a_missing_driver_is_reported_with_the_install_command(
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8"
     )
-    done = memservice(
+    result = memservice(
         "plugins",
         "check",
         "postgres",
@@ -199,8 +204,8 @@ def test_a_missing_driver_is_reported_with_the_install_command(
         "postgresql+psycopg://localhost/db",
         PYTHONPATH=str(tmp_path),
     )
-    assert done.returncode == 1
-    last = done.stdout.splitlines()[-1]
+    assert result.returncode == 1
+    last = result.stdout.splitlines()[-1]
     assert last.startswith(
         "  suite: not run: storage 'postgres' needs psycopg, which is not installed: /"
     )
@@ -209,10 +214,10 @@ def test_a_missing_driver_is_reported_with_the_install_command(
 
 @pytest.mark.parametrize("name", [pytest.param("http", marks=pytest.mark.heavy), "jsonl"])
 def test_a_transport_is_checked_on_this_machine(memservice: Run, tmp_path: Path, name: str) -> None:
-    done = memservice("plugins", "check", name)
-    assert done.returncode == 0, done.stdout
-    assert "A webhook transport has no optional capabilities" in done.stdout
-    assert re.search(r"1[0-9] passed", done.stdout)
+    result = memservice("plugins", "check", name)
+    assert result.returncode == 0, result.stdout
+    assert "A webhook transport has no optional capabilities" in result.stdout
+    assert re.search(r"1[0-9] passed", result.stdout)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -220,28 +225,28 @@ def test_a_transport_is_checked_on_this_machine(memservice: Run, tmp_path: Path,
     "name", [pytest.param("openai", marks=pytest.mark.heavy), "anthropic", "gemini"]
 )
 def test_checking_an_unconfigured_provider_shows_what_to_set(memservice: Run, name: str) -> None:
-    done = memservice("plugins", "check", name)
-    assert done.returncode == 0, done.stdout
-    assert f"LLM_{name.upper()}_API_KEY" in done.stdout
-    assert f"DERIVER_MODEL_CONFIG__TRANSPORT={name}" in done.stdout
-    assert "A language-model protocol has no optional capabilities" in done.stdout
+    result = memservice("plugins", "check", name)
+    assert result.returncode == 0, result.stdout
+    assert f"LLM_{name.upper()}_API_KEY" in result.stdout
+    assert f"DERIVER_MODEL_CONFIG__TRANSPORT={name}" in result.stdout
+    assert "A language-model protocol has no optional capabilities" in result.stdout
     assert (
-        done.stdout.count(f"of plugin {name}") == {"openai": 3, "anthropic": 1, "gemini": 2}[name]
+        result.stdout.count(f"of plugin {name}") == {"openai": 3, "anthropic": 1, "gemini": 2}[name]
     ), "the protocols, and the embedder if there is one"
     assert memservice("plugins", "check", name, "--costly").returncode == 1
 
 
 def test_a_costly_provider_is_checked_on_request_only(memservice: Run) -> None:
     with scripted() as server:
-        done = memservice("plugins", "check", "openai", LLM_OPENAI_BASE_URL=f"{server.url}/v1")
-        assert (done.returncode, done.stdout.count("--costly runs the tests")) == (0, 2)
+        result = memservice("plugins", "check", "openai", LLM_OPENAI_BASE_URL=f"{server.url}/v1")
+        assert (result.returncode, result.stdout.count("--costly runs the tests")) == (0, 2)
         assert server.requests == []
 
 
 def test_a_model_on_this_machine_costs_nothing(memservice: Run) -> None:
-    done = memservice("plugins", "check", "minilm")
-    assert re.search(r"Does it wait on a network\? +no", done.stdout)
-    assert "may cost" not in done.stdout
+    result = memservice("plugins", "check", "minilm")
+    assert re.search(r"Does it wait on a network\? +no", result.stdout)
+    assert "may cost" not in result.stdout
 
 
 def model_answers(handler: Handler, request: Request) -> None:
@@ -260,19 +265,19 @@ def test_a_configured_model_is_checked_by_the_live_contract(memservice: Run) -> 
     with scripted() as server:
         server.then(model_answers)
         kind = ("--kind", "language-model protocol", "--costly")
-        done = memservice(
+        result = memservice(
             "plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1"
         )
-        assert done.returncode == 0, done.stdout
-        assert "7 passed" in done.stdout
+        assert result.returncode == 0, result.stdout
+        assert "7 passed" in result.stdout
         server.then(
             lambda handler, request: handler.json(OpenAiWire().error(401, "no such key"), 401)
         )
-        done = memservice(
+        result = memservice(
             "plugins", "check", "openai", *kind, LLM_OPENAI_BASE_URL=f"{server.url}/v1"
         )
-        assert done.returncode == 1
-        assert re.search(r"suite: not run: .*401", done.stdout.splitlines()[-1])
+        assert result.returncode == 1
+        assert re.search(r"suite: not run: .*401", result.stdout.splitlines()[-1])
 
 
 def test_a_configured_embedder_is_called_on_request(memservice: Run) -> None:
@@ -282,19 +287,19 @@ def test_a_configured_embedder_is_called_on_request(memservice: Run) -> None:
             "LLM_OPENAI_BASE_URL": f"{server.url}/v1",
             "EMBEDDING_MODEL_CONFIG__MODEL": "local",
         }
-        done = memservice(
+        result = memservice(
             "plugins", "check", "openai", "--kind", "embedder", "--costly", **settings
         )
-    failed = set(re.findall(r"FAILED \S+::(\w+)", done.stdout))
+    failed = set(re.findall(r"FAILED \S+::(\w+)", result.stdout))
     assert failed <= {
         "test_paraphrases_are_near_each_other",
         "test_a_restatement_is_a_duplicate",
     }, "the server hashes"
-    assert re.search(r"1[0-9] passed", done.stdout)
+    assert re.search(r"1[0-9] passed", result.stdout)
 
 
 def test_an_unknown_provider_is_an_error(memservice: Run) -> None:
-    done = memservice("plugins", "check", "hashd")
-    assert done.returncode == 1
-    assert "known: anthropic, " in done.stderr
-    assert "did you mean hashed?" in done.stderr
+    result = memservice("plugins", "check", "hashd")
+    assert result.returncode == 1
+    assert "known: anthropic, " in result.stderr
+    assert "did you mean hashed?" in result.stderr

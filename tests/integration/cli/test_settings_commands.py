@@ -18,9 +18,9 @@ def test_help_and_version(memservice: Run) -> None:
     from memservice import __version__
 
     assert memservice("--version").stdout == f"memservice, version {__version__}\n"
-    shown = memservice("--help").stdout
+    output = memservice("--help").stdout
     for command in ("serve", "worker", "db", "plugins", "config"):
-        assert f"\n  {command} " in shown
+        assert f"\n  {command} " in output
         assert memservice(command, "--help").returncode == 0
     unknown = memservice("dream")
     assert (unknown.returncode, "No such command 'dream'" in unknown.stderr) == (2, True)
@@ -37,17 +37,17 @@ def test_config_show_lists_sources_and_masks_secrets(memservice: Run, tmp_path: 
     (tmp_path / ".env").write_text(
         "LLM_OPENAI_API_KEY=sk-dotenv-secret\nLOG_LEVEL=debug\n", encoding="utf-8"
     )
-    shown = memservice(
+    result = memservice(
         "config",
         "show",
         REDIS_URL="redis://me:hunter2@example.org:6379/0",
         POOL_TIMEOUT="7",
         WEBHOOK_SECRET="whsec-environment",
     )
-    assert shown.returncode == 0
+    assert result.returncode == 0
     for secret in ("toml-secret-text", "sk-dotenv-secret", "hunter2", "whsec-environment"):
-        assert secret not in shown.stdout + shown.stderr
-    rows = table(shown.stdout)
+        assert secret not in result.stdout + result.stderr
+    rows = table(result.stdout)
     assert rows["SETTING"].split() == ["SETTING", "VALUE", "FROM", "ALSO"]
     toml, dotenv = str(tmp_path / "memservice.toml"), str(tmp_path / ".env")
     assert rows["DB_CONNECTION_URI"].split() == ["DB_CONNECTION_URI", "sqlite:///mine.db", toml]
@@ -68,7 +68,7 @@ def test_config_show_lists_sources_and_masks_secrets(memservice: Run, tmp_path: 
         "redis://me:********@example.org:6379/0",
         "environment",
     ]
-    assert "default" not in shown.stdout, "only what is set"
+    assert "default" not in result.stdout, "only what is set"
 
 
 def test_config_show_all_lists_every_setting(memservice: Run) -> None:
@@ -101,20 +101,20 @@ def test_a_wrong_setting_is_reported_in_one_sentence(
 ) -> None:
     (tmp_path / "memservice.toml").write_text(toml, encoding="utf-8")
     for command in (("config", "show"), ("serve", "--port", "0"), ("db", "upgrade")):
-        done = memservice(*command, **settings)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("memservice: ")
-        assert sentence in done.stderr
+        result = memservice(*command, **settings)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr.startswith("memservice: ")
+        assert sentence in result.stderr
     assert not (tmp_path / "memservice.db").exists(), "nothing is opened by wrong settings"
     assert memservice("--help", **settings).returncode == 0
 
 
 def test_a_wrong_secret_is_not_shown(memservice: Run) -> None:
-    done = memservice(
+    result = memservice(
         "config", "show", DB_CONNECTION_URI="postgres://me:hunter2@db/x", DB_POOL_SIZE="none"
     )
-    assert done.returncode == 1
-    assert "hunter2" not in done.stderr
+    assert result.returncode == 1
+    assert "hunter2" not in result.stderr
 
 
 def test_config_file_is_named_by_option(memservice: Run, tmp_path: Path) -> None:
@@ -139,15 +139,15 @@ def test_mistyped_variables_are_reported_where_they_matter(memservice: Run, tmp_
         "there is no setting DB_CONECTION_URI (environment): ignored; did you mean "
         "DB_CONNECTION_URI?"
     )
-    shown = memservice("config", "show", **variables)
-    assert shown.stderr.splitlines() == [
+    result = memservice("config", "show", **variables)
+    assert result.stderr.splitlines() == [
         f"WARNING     without effect here: SENTRY_DSN ({tmp_path / '.env'})",
         f"WARNING     {mistyped}",
         "WARNING     no settings of memservice, ignored: DB_HOST (environment)",
     ]
-    listed = memservice("jobs", "list", **variables)
-    assert listed.returncode == 1
-    assert listed.stderr.startswith(f"WARNING     {mistyped}\nmemservice: There is no file ")
+    result = memservice("jobs", "list", **variables)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"WARNING     {mistyped}\nmemservice: There is no file ")
     looked = memservice("doctor", **variables).stdout
     assert f"degraded  settings   {mistyped}\n" in looked
     assert f"ok        settings   without effect here: SENTRY_DSN ({tmp_path / '.env'})" in looked

@@ -33,11 +33,11 @@ def test_a_newer_schema_is_refused(memservice: Run, tmp_path: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
     for command in (("serve", "--port", "0"), ("db", "upgrade")):
-        done = memservice(*command)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert f"{tmp_path / 'memservice.db'} has schema 9999" in done.stderr
-        assert "of a newer release" in done.stderr
-        assert "pip install --upgrade memservice" in done.stderr
+        result = memservice(*command)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert f"{tmp_path / 'memservice.db'} has schema 9999" in result.stderr
+        assert "of a newer release" in result.stderr
+        assert "pip install --upgrade memservice" in result.stderr
     assert memservice("db", "current").stdout == "9999\n"
 
 
@@ -63,9 +63,9 @@ def test_a_used_port_is_reported(memservice: Run) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = memservice("serve", "--port", port)
-    assert done.returncode == 1
-    assert done.stderr == (
+        result = memservice("serve", "--port", port)
+    assert result.returncode == 1
+    assert result.stderr == (
         f"memservice: cannot listen on 127.0.0.1:{port} (Address already in use): choose "
         "another --host or --port\n"
     )
@@ -83,19 +83,19 @@ def test_a_used_port_is_reported(memservice: Run) -> None:
 def test_a_wrong_option_is_reported(
     memservice: Run, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    done = memservice("serve", *arguments)
-    assert done.returncode == 2
-    assert sentence in done.stderr
+    result = memservice("serve", *arguments)
+    assert result.returncode == 2
+    assert sentence in result.stderr
 
 
 def test_a_storage_inside_one_process_is_refused(memservice: Run) -> None:
-    done = memservice("serve", "--port", "0", DB_CONNECTION_URI="memory://")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "The storage 'memory' exists in one process only" in done.stderr
+    result = memservice("serve", "--port", "0", DB_CONNECTION_URI="memory://")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "The storage 'memory' exists in one process only" in result.stderr
     assert (
         "Set DB_CONNECTION_URI to a storage that processes can share, for instance "
         "sqlite:///memservice.db"
-    ) in done.stderr
+    ) in result.stderr
     worker = memservice("worker", DB_CONNECTION_URI="memory://")
     assert worker.returncode == 1
     assert "exists in one process only, so a worker cannot share it" in worker.stderr
@@ -160,11 +160,11 @@ def test_serve_logs_its_start_and_end(tmp_path: Path) -> None:
 def test_a_mistyped_location_is_reported_and_nothing_is_created(
     memservice: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    done = memservice(*command, DB_CONNECTION_URI="sqlite:///mistyped.db")
-    assert done.returncode == 1
+    result = memservice(*command, DB_CONNECTION_URI="sqlite:///mistyped.db")
+    assert result.returncode == 1
     assert (
         f"There is no file {tmp_path / 'mistyped.db'}: check DB_CONNECTION_URI"
-        in done.stdout + done.stderr
+        in result.stdout + result.stderr
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -175,8 +175,8 @@ def test_a_mistyped_location_is_reported_and_nothing_is_created(
 def test_commands_that_create_a_store_do_so(
     memservice: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    done = memservice(*command, AUTH_JWT_SECRET="x" * 32)
-    assert done.returncode == 0, done.stderr
+    result = memservice(*command, AUTH_JWT_SECRET="x" * 32)
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "memservice.db").stat().st_size
 
 
@@ -201,8 +201,8 @@ def test_vacuum_frees_disk_space_and_enables_automatic_shrinking(
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (0,)
     connection.close()
     before = file.stat().st_size
-    done = memservice("db", "vacuum")
-    assert (done.returncode, done.stdout) == (0, "done\n")
+    result = memservice("db", "vacuum")
+    assert (result.returncode, result.stdout) == (0, "done\n")
     assert file.stat().st_size < before / 2
     with sqlite3.connect(file) as connection:
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
@@ -219,12 +219,12 @@ def test_commands_that_read_create_nothing_and_print_where_they_looked(
     memservice: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     home = tmp_path / "home"
-    done = memservice(*command, HOME=str(home))
-    assert (done.returncode, done.stdout) == (1, "")
+    result = memservice(*command, HOME=str(home))
+    assert (result.returncode, result.stdout) == (1, "")
     assert f"There is no directory {home}/.local/share/memservice. {tmp_path} holds neither" in (
-        done.stderr
+        result.stderr
     )
-    assert "name its settings with --config or its store with DB_CONNECTION_URI" in done.stderr
+    assert "name its settings with --config or its store with DB_CONNECTION_URI" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

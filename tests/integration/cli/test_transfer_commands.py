@@ -121,14 +121,14 @@ def beside(talking_server: Server) -> dict[str, str]:
 
 
 def test_an_export_can_be_imported(memservice: Run, talking_server: Server, tmp_path: Path) -> None:
-    done = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(talking_server))
-    assert done.returncode == 0, done.stderr
+    result = memservice("export", "-w", "acme", "acme.jsonl.gz", **beside(talking_server))
+    assert result.returncode == 0, result.stderr
     with gzip.open(tmp_path / "acme.jsonl.gz") as file:
         kinds = [json.loads(line)["type"] for line in file]
     assert (kinds[0], kinds[-1], kinds.count("messages")) == ("header", "end", 24)
-    stored = memservice("import", "acme.jsonl.gz")
-    assert stored.returncode == 0, stored.stderr
-    assert "24 messages" in stored.stdout
+    result = memservice("import", "acme.jsonl.gz")
+    assert result.returncode == 0, result.stderr
+    assert "24 messages" in result.stdout
     assert "nothing new" in memservice("import", "acme.jsonl.gz").stdout
     assert "acme-2:" in memservice("import", "--as", "acme-2", "acme.jsonl.gz").stdout
     with app_on(tmp_path) as ask_copy:
@@ -151,11 +151,11 @@ def test_a_workspace_is_copied_between_two_configurations(
         encoding="utf-8",
     )
     (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
-    done = memservice("copy", "--from", "a.toml", "--to", "b.toml")
-    assert done.returncode == 0, done.stderr
-    assert "the same in both, sha256 " in done.stdout
+    result = memservice("copy", "--from", "a.toml", "--to", "b.toml")
+    assert result.returncode == 0, result.stderr
+    assert "the same in both, sha256 " in result.stdout
     again = memservice("copy", "--from", "a.toml", "--to", "b.toml")
-    assert again.stdout.split("sha256")[1] == done.stdout.split("sha256")[1]
+    assert again.stdout.split("sha256")[1] == result.stdout.split("sha256")[1]
 
 
 def test_copying_to_the_same_storage_is_refused(
@@ -170,9 +170,9 @@ def test_copying_to_the_same_storage_is_refused(
         '[db]\nconnection_uri = "sqlite:///link/memservice.db"\n', encoding="utf-8"
     )
     for other in ("a.toml", "b.toml"):
-        done = memservice("copy", "--from", "a.toml", "--to", other)
-        assert done.returncode == 1
-        assert "lead to the same storage" in done.stderr
+        result = memservice("copy", "--from", "a.toml", "--to", other)
+        assert result.returncode == 1
+        assert "lead to the same storage" in result.stderr
 
 
 @pytest.fixture
@@ -193,18 +193,18 @@ def test_an_import_reads_standard_input(exported: Path, tmp_path: Path) -> None:
     broken = preloaded.run(command, tmp_path, {}, stdin=plain.replace(b"tortoise", b"elephant", 1))
     assert (broken.returncode, broken.stdout) == (1, "")
     assert "do not match the checksum" in broken.stderr
-    done = preloaded.run(command, tmp_path, {}, stdin=exported.read_bytes())
-    assert done.returncode == 0, done.stderr
-    assert "24 messages" in done.stdout
+    result = preloaded.run(command, tmp_path, {}, stdin=exported.read_bytes())
+    assert result.returncode == 0, result.stderr
+    assert "24 messages" in result.stdout
     assert "nothing new" in preloaded.run(command, tmp_path, {}, stdin=plain).stdout
 
 
 def test_an_import_works_while_the_index_is_unreachable(memservice: Run, exported: Path) -> None:
     away = {"VECTOR_STORE_TYPE": "redis", "VECTOR_STORE_URL": "redis://127.0.0.1:1/0"}
-    done = memservice("import", exported.name, **away)
-    assert done.returncode == 0, done.stderr
-    assert "24 messages" in done.stdout
-    assert "vectors of the file could not be stored. Tasks create new ones" in done.stderr
+    result = memservice("import", exported.name, **away)
+    assert result.returncode == 0, result.stderr
+    assert "24 messages" in result.stdout
+    assert "vectors of the file could not be stored. Tasks create new ones" in result.stderr
     refused = memservice("export", "-w", "acme", "out.jsonl", **away)
     assert refused.returncode == 1
     assert "--without-vectors" in refused.stderr
@@ -227,14 +227,14 @@ def test_rejected_vectors_are_reported(memservice: Run, exported: Path) -> None:
     (exported.parent / "other.jsonl").write_bytes(
         b"".join(map(format_line, [*lines[:-1], total.end()]))
     )
-    done = memservice("import", "other.jsonl")
-    assert done.returncode == 0, done.stderr
+    result = memservice("import", "other.jsonl")
+    assert result.returncode == 0, result.stderr
     number = sum(line["type"] == "vectors" for line in lines)
     assert (
         f"{number} vectors of kind conclusion were not imported: they are by the embedder other-1"
-        in done.stderr
+        in result.stderr
     )
-    assert "memservice reembed --workspace acme --to NAME" in done.stderr
+    assert "memservice reembed --workspace acme --to NAME" in result.stderr
 
 
 def test_an_interrupted_transfer_can_be_continued(
@@ -245,17 +245,17 @@ def test_an_interrupted_transfer_can_be_continued(
 
     monkeypatch.setattr(importing, "load_file", stop)
     monkeypatch.setenv("DB_CONNECTION_URI", f"sqlite:///{tmp_path}/stopped.db")
-    done = CliRunner().invoke(cli, ["import", str(exported)])
-    assert done.exit_code == 130
-    assert "run the same command again to continue" in done.stderr
+    result = CliRunner().invoke(cli, ["import", str(exported)])
+    assert result.exit_code == 130
+    assert "run the same command again to continue" in result.stderr
 
 
 def test_a_workspace_is_imported_from_another_server(
     memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
-    done = memservice("import-from", talking_server.url)
-    assert done.returncode == 0, done.stderr
-    assert "24 messages" in done.stdout
+    result = memservice("import-from", talking_server.url)
+    assert result.returncode == 0, result.stderr
+    assert "24 messages" in result.stdout
     assert "nothing new" in memservice("import-from", "-w", "acme", talking_server.url).stdout
     with app_on(tmp_path) as ask_copy:
         here, there = contents_of(partial(ask, talking_server.url)), contents_of(ask_copy)
@@ -283,12 +283,12 @@ def test_a_workspace_key_suffices_for_an_import(memservice: Run, tmp_path: Path)
             base_url=guarded.url, headers={"Authorization": f"Bearer {key}"}
         ) as client:
             assert client.post("/v3/workspaces", json={"id": "mine"}).status_code == 201
-        done = memservice("import-from", "-w", "mine", guarded.url, IMPORT_FROM_TOKEN=key)
-        assert done.returncode == 0, done.stderr
+        result = memservice("import-from", "-w", "mine", guarded.url, IMPORT_FROM_TOKEN=key)
+        assert result.returncode == 0, result.stderr
         refused = memservice("import-from", "-w", "mine", "--token", "wrong", guarded.url)
     assert refused.returncode == 1
     assert "status 401" in refused.stderr
-    assert key not in done.stdout + done.stderr
+    assert key not in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
@@ -310,9 +310,9 @@ def test_impossible_transfers_are_reported(
 ) -> None:
     memservice("db", "upgrade")
     (tmp_path / "a.toml").write_text("nothing = 1\n", encoding="utf-8")
-    done = memservice(*arguments)
-    assert done.returncode == 1
-    assert sentence in done.stderr
+    result = memservice(*arguments)
+    assert result.returncode == 1
+    assert sentence in result.stderr
     assert not (tmp_path / "x.jsonl").exists()
 
 
@@ -345,23 +345,23 @@ def test_all_workspaces_are_exported_to_a_folder(
     memservice: Run, talking_server: Server, tmp_path: Path
 ) -> None:
     ask(talking_server.url, "POST", "/workspaces", {"id": "b" * 300})
-    done = memservice("export", "--all", "everything", **beside(talking_server))
-    assert done.returncode == 0, done.stderr
-    assert "2 workspaces" in done.stderr
+    result = memservice("export", "--all", "everything", **beside(talking_server))
+    assert result.returncode == 0, result.stderr
+    assert "2 workspaces" in result.stderr
     folder = tmp_path / "everything"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (
         "is not an empty folder"
         in memservice("export", "--all", "everything", **beside(talking_server)).stderr
     )
-    stored = memservice("import", "everything")
-    assert stored.returncode == 0, stored.stderr
-    assert "24 messages" in stored.stdout
+    result = memservice("import", "everything")
+    assert result.returncode == 0, result.stderr
+    assert "24 messages" in result.stdout
     assert memservice("import", "everything").stdout.count("nothing new") == 2
     with app_on(tmp_path) as ask_copy:
         assert contents_of(ask_copy) == contents_of(partial(ask, talking_server.url))
-        listed = ask_copy("POST", "/workspaces/list", {})["items"]
-    assert [item["id"] for item in listed] == ["acme", "b" * 300]
+        response = ask_copy("POST", "/workspaces/list", {})["items"]
+    assert [item["id"] for item in response] == ["acme", "b" * 300]
 
 
 def test_a_damaged_folder_is_refused_before_anything_is_stored(
@@ -372,10 +372,10 @@ def test_a_damaged_folder_is_refused_before_anything_is_stored(
     last = max(folder.glob("*.gz"))
     whole = last.read_bytes()
     last.write_bytes(whole[:-20])
-    done = memservice("import", "everything")
-    assert done.returncode == 1
-    assert f"{last.name}" in done.stderr
-    assert "nothing was stored" in done.stderr
+    result = memservice("import", "everything")
+    assert result.returncode == 1
+    assert f"{last.name}" in result.stderr
+    assert "nothing was stored" in result.stderr
     assert not (tmp_path / "memservice.db").exists()
     last.unlink()
     assert f"lacks files: {last.name}" in memservice("import", "everything").stderr
@@ -396,23 +396,23 @@ def test_a_copy_tells_what_stays_behind_and_moves_keys(memservice: Run, tmp_path
     source, target = ("--config", "a.toml"), ("--config", "b.toml")
     token = memservice(*source, "keys", "create", "--admin", "--label", "moved").stdout.strip()
     copy = ("copy", "--from", "a.toml", "--to", "b.toml")
-    done = memservice(*copy)
-    assert done.returncode == 0, done.stderr
-    assert "not included: 1 admin keys (--with-secrets includes them)" in done.stderr
+    result = memservice(*copy)
+    assert result.returncode == 0, result.stderr
+    assert "not included: 1 admin keys (--with-secrets includes them)" in result.stderr
     assert "moved" not in memservice(*target, "keys", "list").stdout
-    done = memservice(*copy, "--with-secrets")
-    assert "keys of no workspace: stored 1" in done.stdout
-    assert "admin keys" not in done.stderr
+    result = memservice(*copy, "--with-secrets")
+    assert "keys of no workspace: stored 1" in result.stdout
+    assert "admin keys" not in result.stderr
     assert "nothing new" in memservice(*copy, "--with-secrets").stdout
     assert "moved" in memservice(*target, "keys", "list").stdout
     app = create_app(load_settings(tmp_path / "b.toml", {}, tmp_path))
     try:
-        listed = app.test_client().post(
+        response = app.test_client().post(
             "/v3/workspaces/list", json={}, headers={"Authorization": f"Bearer {token}"}
         )
-        assert listed.status_code == 200
+        assert response.status_code == 200
     finally:
         app.extensions["memservice"].close()
     (tmp_path / "b.toml").write_text('[db]\nconnection_uri = "sqlite:///b.db"\n', encoding="utf-8")
-    done = memservice(*copy, "--with-secrets")
-    assert "work only with the AUTH_JWT_SECRET that signed them" in done.stderr
+    result = memservice(*copy, "--with-secrets")
+    assert "work only with the AUTH_JWT_SECRET that signed them" in result.stderr

@@ -45,9 +45,9 @@ def spent(memservice: Run, tmp_path: Path) -> str:
 
 
 def test_usage_by_day_and_model(memservice: Run, spent: str) -> None:
-    done = memservice("usage")
-    assert done.returncode == 0, done.stderr
-    head, *rows, total = [line.split() for line in done.stdout.splitlines()]
+    result = memservice("usage")
+    assert result.returncode == 0, result.stderr
+    head, *rows, total = [line.split() for line in result.stdout.splitlines()]
     assert head[:4] == ["DAY", "MODEL", "CALLS", "FAILED"]
     assert head[6] == "REASONING"
     assert [row[:7] for row in rows] == [
@@ -58,8 +58,8 @@ def test_usage_by_day_and_model(memservice: Run, spent: str) -> None:
 
 
 def test_usage_since_a_day_as_json(memservice: Run, spent: str) -> None:
-    done = memservice("usage", "--since", "2020-01-01", "--by", "task", "--json")
-    (line,) = done.stdout.splitlines()
+    result = memservice("usage", "--since", "2020-01-01", "--by", "task", "--json")
+    (line,) = result.stdout.splitlines()
     assert json.loads(line)["task"] == "summary.short"
     assert json.loads(line)["input_tokens"] == 1110
     assert (
@@ -84,8 +84,8 @@ PRICES = {
 
 
 def test_usage_is_shown_in_money(memservice: Run, spent: str) -> None:
-    done = memservice("usage", "--cost", LLM_PRICES=json.dumps(PRICES))
-    head, large, small, total = [line.split() for line in done.stdout.splitlines()]
+    result = memservice("usage", "--cost", LLM_PRICES=json.dumps(PRICES))
+    head, large, small, total = [line.split() for line in result.stdout.splitlines()]
     assert (head[-1], large[-1], small[-1], total[-1]) == ("COST", "0.0510", "0.0005", "0.0515")
     by_task = memservice("usage", "--cost", "--by", "task", "--json", LLM_PRICES=json.dumps(PRICES))
     assert json.loads(by_task.stdout)["cost"] == 0.05151
@@ -93,7 +93,7 @@ def test_usage_is_shown_in_money(memservice: Run, spent: str) -> None:
 
 
 def test_models_without_a_price_are_named(memservice: Run, spent: str) -> None:
-    done = memservice("usage", "--cost", LLM_PRICES=json.dumps({"small": PRICES["small"]}))
-    assert done.stderr == "no price in LLM_PRICES: openai/large\n"
+    result = memservice("usage", "--cost", LLM_PRICES=json.dumps({"small": PRICES["small"]}))
+    assert result.stderr == "no price in LLM_PRICES: openai/large\n"
     refused = memservice("usage", "--cost")
     assert (refused.returncode, "no prices are set: LLM_PRICES=" in refused.stderr) == (2, True)

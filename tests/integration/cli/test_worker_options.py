@@ -37,6 +37,6 @@ def test_mistakes_are_reported(
     sentence: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["worker", *arguments], env=environ)
-    assert done.exit_code != 0
-    assert sentence in " ".join(f"{done.stderr} {done.exception}".split())
+    result = CliRunner().invoke(cli, ["worker", *arguments], env=environ)
+    assert result.exit_code != 0
+    assert sentence in " ".join(f"{result.stderr} {result.exception}".split())

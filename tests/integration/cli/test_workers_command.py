@@ -32,15 +32,15 @@ def test_processes_are_listed_with_host_release_and_work(
     )
     monkeypatch.setattr(memservice, "__version__", "0.0.9")
     heartbeats.register(store.rt, server, heartbeats.SERVER)
-    shown = memservice_("workers")
-    assert shown.returncode == 0
-    head, first, second = shown.stdout.splitlines()
+    result = memservice_("workers")
+    assert result.returncode == 0
+    head, first, second = result.stdout.splitlines()
     assert head.split() == "KIND HOST PID VERSION QUEUES STARTED AT LAST SEEN UNITS".split()
     kind, host, _, version, *_ = first.split()
     assert (kind, host, version) == ("server", socket.gethostname(), "0.0.9")
     assert "ingest, dream" in second
     assert second.rstrip().endswith("summary:1:2")
-    assert "several releases use this store: 0.0.9, 0.1.0" in shown.stderr
+    assert "several releases use this store: 0.0.9, 0.1.0" in result.stderr
     lines = [json.loads(line) for line in memservice_("workers", "--json").stdout.splitlines()]
     assert [(line["kind"], line["version"]) for line in lines] == [
         ("server", "0.0.9"),
@@ -57,9 +57,9 @@ def test_processes_are_listed_with_host_release_and_work(
 
 def test_without_a_worker_it_says_so(store: Store, memservice_: Run) -> None:
     store.rt.close()
-    shown = memservice_("workers")
-    assert (shown.returncode, len(shown.stdout.splitlines())) == (0, 1)
-    assert shown.stderr == "no worker is alive: start `memservice worker`\n"
+    result = memservice_("workers")
+    assert (result.returncode, len(result.stdout.splitlines())) == (0, 1)
+    assert result.stderr == "no worker is alive: start `memservice worker`\n"
 
 
 @pytest.fixture

@@ -120,9 +120,9 @@ def test_a_short_limit_is_raised_to_the_smallest_that_the_api_accepts(
 
 def test_reasoning_is_sent_again_with_the_results(server: Server, model: LanguageModel) -> None:
     server.then(strict(Say((), CALLS, "tool_calls")))
-    done = model.complete(ask(tools=TOOLS))
-    results = [Turn("tool", "noon", tool_call_id=c.id) for c in done.tool_calls]
-    turns = (*ask().turns, Turn("assistant", "Let me see.", done.tool_calls), *results)
+    completion = model.complete(ask(tools=TOOLS))
+    results = [Turn("tool", "noon", tool_call_id=c.id) for c in completion.tool_calls]
+    turns = (*ask().turns, Turn("assistant", "Let me see.", completion.tool_calls), *results)
     model.complete(ask(tools=TOOLS, turns=turns))
     items = bodies(server)[-1]["input"]
     assert [item["type"] for item in items] == [

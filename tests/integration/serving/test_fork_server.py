@@ -39,8 +39,8 @@ print(server.wait(20))
 
 def test_a_child_has_its_session_when_the_supervisor_gets_it(tmp_path: Path) -> None:
     """So a start that fails at once can kill its server, as `Supervisor.abort` does."""
-    done = preloaded.run_python(KILL_AT_ONCE, folder=tmp_path)
-    assert (done.stdout, done.stderr) == ("-9\n", "")
+    result = preloaded.run_python(KILL_AT_ONCE, folder=tmp_path)
+    assert (result.stdout, result.stderr) == ("-9\n", "")
 
 
 def test_an_interrupted_test_run_leaves_no_process(root: Path, tmp_path: Path) -> None:

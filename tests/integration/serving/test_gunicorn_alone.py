@@ -110,9 +110,9 @@ def test_plain_gunicorn_ends_without_a_traceback_if_no_process_can_start(
     settings = environment(
         PORT="0", WORKERS="4", DB_CONNECTION_URI=f"sqlite:///{tmp_path}/absent/m.db"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 4, done.stderr
-    assert "mkdir -p" in done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
+    assert result.returncode == 4, result.stderr
+    assert "mkdir -p" in result.stderr
+    assert "Traceback" not in result.stderr, result.stderr

@@ -163,9 +163,9 @@ def test_the_first_start_makes_a_secret_and_prints_one_admin_key(
 
 
 def test_every_extra_of_the_image_is_installed(image: RootFilesystem) -> None:
-    listed = image.check(["memservice", "plugins"])
-    assert "failed" not in listed
-    assert {"postgres", "qdrant", "minilm", "mcp"} <= set(listed.split())
+    result = image.check(["memservice", "plugins"])
+    assert "failed" not in result
+    assert {"postgres", "qdrant", "minilm", "mcp"} <= set(result.split())
 
 
 def test_the_context_contains_what_is_built_and_no_secrets(root: Path, tmp_path: Path) -> None:

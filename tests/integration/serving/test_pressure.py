@@ -92,8 +92,8 @@ def test_requests_beyond_the_queue_are_refused(tmp_path: Path) -> None:
         statuses = [connection.getresponse().status for connection in waiting + late]
         assert set(statuses) == {200, 201}
         assert statuses[: len(waiting)] == [201] * len(waiting)
-        listed = httpx.post(f"{server.url}/v3/workspaces/list?size=100", json={}, timeout=SECONDS)
-        assert "refused" not in {each["id"] for each in listed.json()["items"]}
+        response = httpx.post(f"{server.url}/v3/workspaces/list?size=100", json={}, timeout=SECONDS)
+        assert "refused" not in {each["id"] for each in response.json()["items"]}
     assert "requests wait for a thread: refused 1 since the last such line" in server.log
 
 

@@ -209,8 +209,8 @@ def test_a_member_lists_and_ends_its_own_sessions(console: Console) -> None:
     here = console.sign_in("olga").session_id
     there = console.sign_in("olga", browser=ELSEWHERE).session_id
     visitor = console.visitor(here)
-    listed = sign_ins.sessions(console.rt, visitor)
-    assert {(row.address, row.client) for row in listed} == {
+    page = sign_ins.sessions(console.rt, visitor)
+    assert {(row.address, row.client) for row in page} == {
         ("203.0.113.7", "Firefox"),
         ("198.51.100.9", "curl"),
     }

@@ -31,9 +31,9 @@ def test_a_workspace_is_exported_when_a_peer_is_erased(services: Services) -> No
 def test_a_workspace_is_exported_when_positions_are_closed(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = services.say("talk", *[("alice", f"Number {number}.") for number in range(5)])
+    message_rows = services.say("talk", *[("alice", f"Number {number}.") for number in range(5)])
     monkeypatch.setattr(positions, "BATCH_SIZE", 2)
-    messages.delete(services.rt, ME, WORKSPACE, "talk", stored[0].uid)
+    messages.delete(services.rt, ME, WORKSPACE, "talk", message_rows[0].uid)
     with pytest.raises(Conflict):
         exported(services)
     Worker(services.rt).run_until_idle()

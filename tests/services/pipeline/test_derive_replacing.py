@@ -75,10 +75,10 @@ def test_an_update_supersedes_what_was_held(open_pipeline: OpenPipeline) -> None
 def test_it_is_listed_and_can_be_undone(open_pipeline: OpenPipeline) -> None:
     pipeline = moved(open_pipeline, {"content": "alice lives in Bergen.", **UPDATE})
     old = row(pipeline, "alice lives in Oslo.")
-    listed = conclusions.page(
+    page = conclusions.page(
         pipeline.rt, PRINCIPAL, WORKSPACE, {}, Paging(1, 10, False), Shown(superseded=True)
     )
-    assert {(item.uid, item.state) for item in listed.items} >= {(old.uid, SUPERSEDED)}
+    assert {(item.uid, item.state) for item in page.items} >= {(old.uid, SUPERSEDED)}
     supersession.restore(pipeline.rt, PRINCIPAL, WORKSPACE, old.uid)
     assert sorted(pipeline.texts("alice")) == ["alice lives in Bergen.", "alice lives in Oslo."]
     assert pipeline.counted("alice") == 2

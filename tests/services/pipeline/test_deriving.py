@@ -346,12 +346,12 @@ def test_the_count_of_a_collection_is_right_after_each_change(pipeline: Pipeline
     pipeline.work()
     assert pipeline.counted("alice") == 2
     draft = ConclusionDraft("Alice is tall.", "alice", "alice")
-    stored = conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [draft, draft])
+    conclusion_rows = conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [draft, draft])
     assert pipeline.counted("alice") == 4
-    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, stored[0].uid)
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, conclusion_rows[0].uid)
     assert pipeline.counted("alice") == 3
     with pipeline.rt.storage.read() as tx:
-        assert tx.conclusions.count(stored[0].workspace_key) == 3
+        assert tx.conclusions.count(conclusion_rows[0].workspace_key) == 3
     assert DELETED not in {c.state for c in pipeline.conclusions("alice")}
 
 

@@ -51,8 +51,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 def page(pipeline: Pipeline) -> tuple[list[str], int]:
     """The authors on the first page of the session, and its total."""
-    listed = messages.page(pipeline.rt, PRINCIPAL, WORKSPACE, "s", None, Paging(1, 50))
-    return [message.author for message in listed.items], listed.total
+    listing = messages.page(pipeline.rt, PRINCIPAL, WORKSPACE, "s", None, Paging(1, 50))
+    return [message.author for message in listing.items], listing.total
 
 
 def visible(pipeline: Pipeline, erased: int) -> list[str]:

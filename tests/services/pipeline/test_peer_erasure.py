@@ -121,8 +121,8 @@ def test_what_it_said_is_gone_from_every_read_before_a_worker_begins(pipeline: P
             tail = evidence.tail(tx, session, 10_000, bounds)
         hits = search.search(rt, PRINCIPAL, WORKSPACE, search.SearchOptions("quokka"))
         transcript = browsing.transcript(rt, PRINCIPAL, WORKSPACE, "s")
-        listed = conclusions.page(rt, PRINCIPAL, WORKSPACE, None, Paging(1, 50))
-        return repr((page, of_session, matching, tail, hits, transcript.messages, listed))
+        listing = conclusions.page(rt, PRINCIPAL, WORKSPACE, None, Paging(1, 50))
+        return repr((page, of_session, matching, tail, hits, transcript.messages, listing))
 
     assert "quokka" in reads()
     erase(pipeline)

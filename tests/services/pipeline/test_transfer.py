@@ -377,10 +377,10 @@ def test_an_export_of_an_older_release_is_imported(filled: Pipeline, second: Pip
     importing.load(second.rt, iter(sealed(lines)))
     with second.rt.storage.read() as tx:
         row = tx.rows.get(r.Conclusion, equals(uid=old["uid"]))
-        stored = tx.rows.page(r.Message)
+        items = tx.rows.page(r.Message)
     assert row is not None
     assert (row.state, row.superseded_at) == (r.SUPERSEDED, datetime(2026, 1, 2, tzinfo=UTC))
-    assert {message.stored_at for message in stored} == {None}
+    assert {message.stored_at for message in items} == {None}
 
 
 def vectors_of(pipeline: Pipeline, kind: str = "conclusion") -> list[Line]:

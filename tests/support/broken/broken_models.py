@@ -122,8 +122,8 @@ class TakesRefusalsForAnswers(CorrectModel):
 
 class KeepsTheFirstCall(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
-        done = self.model.complete(request)
-        return replace(done, tool_calls=done.tool_calls[:1])
+        completion = self.model.complete(request)
+        return replace(completion, tool_calls=completion.tool_calls[:1])
 
 
 class CountsNothing(CorrectModel):

@@ -76,9 +76,9 @@ class Commands:
 
     def __call__(self, *words: str, **settings: str) -> Any:
         """What a command prints that has to succeed."""
-        done = self.run(*words, **settings)
-        assert done.code == 0, f"{' '.join(words)} ended with {done.code}: {done.error_line}"
-        return done.output
+        result = self.run(*words, **settings)
+        assert result.code == 0, f"{' '.join(words)} ended with {result.code}: {result.error_line}"
+        return result.output
 
     def several(self, *commands: Sequence[str]) -> list[Done]:
         """Run commands that only read, in the order given, however they end."""

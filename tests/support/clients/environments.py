@@ -92,10 +92,10 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
     )
-    if done.returncode:
+    if result.returncode:
         raise RuntimeError(
-            f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+            f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout}{result.stderr}"
         )

@@ -26,7 +26,7 @@ def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
     sentences = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
     drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in sentences.items()]
     sessions.get_or_create(rt, PRINCIPAL, workspace, session, SessionFields(scopes=["team"]))
-    stored = messages.create(
+    message_rows = messages.create(
         rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}"
     )
     pipeline.work()
@@ -34,8 +34,8 @@ def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
         rt, PRINCIPAL, workspace, [ConclusionDraft("likes pears", "alice", "bob", session)]
     )
     cards.put(rt, PRINCIPAL, workspace, "alice", None, ["has apples"])
-    rt.storage.write(lambda tx: _more(pipeline, tx, stored))
-    return stored[0].session_key
+    rt.storage.write(lambda tx: _more(pipeline, tx, message_rows))
+    return message_rows[0].session_key
 
 
 def _more(pipeline: Pipeline, tx: Transaction, messages: list[r.Message]) -> None:

@@ -61,9 +61,9 @@ class ScriptedModel:
                         raise part
                     yield part if isinstance(part, str) else _completion(part)
                 return
-            done = _completion(reply)
-            yield from (piece for piece in done.content.split(" ") if piece)
-            yield done
+            completion = _completion(reply)
+            yield from (piece for piece in completion.content.split(" ") if piece)
+            yield completion
         except GeneratorExit:
             self.closed += 1
             raise

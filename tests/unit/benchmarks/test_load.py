@@ -65,11 +65,11 @@ def test_every_scenario_is_a_request_that_succeeds(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Connection, "send", send)
     try:
-        stored = data.seed("http://127.0.0.1:9", SIZE, connections=1)
-        assert data.seed("http://127.0.0.1:9", SIZE) == stored  # it is not stored again
+        dataset = data.seed("http://127.0.0.1:9", SIZE, connections=1)
+        assert data.seed("http://127.0.0.1:9", SIZE) == dataset  # it is not stored again
         connection = Connection("http://127.0.0.1:9")
         dice = random.Random(5)
-        for scenario in scenarios.scenarios(stored):
+        for scenario in scenarios.scenarios(dataset):
             connection.json(scenario.request(dice))
     finally:
         rt.close()

@@ -161,7 +161,7 @@ def test_the_source_distribution_contains_templates_and_documentation(
     copy = tmp_path / "source" / "memservice"
     shutil.copytree(root, copy, ignore=NOT_SHIPPED)
     command = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", command, str(tmp_path)],
         cwd=copy,
         capture_output=True,
@@ -169,7 +169,7 @@ def test_the_source_distribution_contains_templates_and_documentation(
         timeout=110,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     (path,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}

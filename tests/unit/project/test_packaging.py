@@ -69,7 +69,7 @@ def wheel_file(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(root, copy, ignore=NOT_SHIPPED)
     command = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
     target = tmp_path_factory.mktemp("wheel")
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", command, str(target)],
         cwd=copy,
         capture_output=True,
@@ -77,7 +77,7 @@ def wheel_file(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         timeout=110,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     (path,) = target.glob("*.whl")
     return path
 
@@ -98,14 +98,14 @@ def installed(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     shared = [path for path in sys.path if path.endswith("-packages") and Path(path).is_dir()]
     (site / "shared.pth").write_text("\n".join(shared) + "\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*pip, "--no-deps", "--no-index", "--no-compile", "--ignore-installed", str(wheel_file)],
         capture_output=True,
         text=True,
         timeout=110,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     return python.parent
 
 
@@ -162,7 +162,7 @@ def test_a_type_checker_sees_the_annotations(installed: Path, tmp_path: Path) ->
         encoding="utf-8",
     )
     options = ["--config-file=", "--cache-dir=/dev/null", "--follow-imports=silent"]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "mypy", *options, f"--python-executable={installed}/python", "."],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"]},
@@ -171,8 +171,8 @@ def test_a_type_checker_sees_the_annotations(installed: Path, tmp_path: Path) ->
         timeout=110,
         check=False,
     )
-    assert 'Revealed type is "str"' in done.stdout, done.stdout
-    assert done.stdout.count('Module has no attribute "not_there"') == 2, done.stdout
+    assert 'Revealed type is "str"' in result.stdout, result.stdout
+    assert result.stdout.count('Module has no attribute "not_there"') == 2, result.stdout
 
 
 class Installed(Server):

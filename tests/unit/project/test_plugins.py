@@ -585,9 +585,9 @@ def test_an_unused_plugin_is_not_imported() -> None:
         "import sys; from memservice.plugins import load_plugins; load_plugins(); "
         "print(*sys.modules)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
     )
     assert {"sqlalchemy", "numpy", "flask", "httpx", "redis", "pysbd", "rapidfuzz"} & set(
-        done.stdout.split()
+        result.stdout.split()
     ) == set()

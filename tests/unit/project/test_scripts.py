@@ -28,7 +28,7 @@ def test_all_parts_run_and_one_that_fails_fails_the_whole(
         program.chmod(0o755)
     shutil.copy(root / "scripts" / "all", tmp_path / "scripts" / "all")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
+    result = subprocess.run(
         [str(tmp_path / "scripts" / "all"), "default", "-k", "some"],
         cwd="/",
         env={"PATH": path},
@@ -37,8 +37,8 @@ def test_all_parts_run_and_one_that_fails_fails_the_whole(
         timeout=30,
         check=False,
     )
-    assert done.returncode == (failing is not None), done.stderr
-    assert done.stdout.splitlines() == [
+    assert result.returncode == (failing is not None), result.stderr
+    assert result.stdout.splitlines() == [
         "scripts/test default -k some",
         "scripts/check",
         "tests/support/audit.py",

@@ -219,7 +219,7 @@ def test_groups_become_plain_values() -> None:
 
 def test_importing_the_settings_imports_little() -> None:
     code = "import memservice.settings, sys; print(*sys.modules)"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
     )
     heavy = {
@@ -232,4 +232,4 @@ def test_importing_the_settings_imports_little() -> None:
         "pluggy",
         "importlib.metadata",
     }
-    assert heavy & set(done.stdout.split()) == set()
+    assert heavy & set(result.stdout.split()) == set()

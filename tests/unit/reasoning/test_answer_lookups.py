@@ -199,8 +199,8 @@ class TestShortIds:
             recent=[Utterance(1, "uid-u", "bob", "Hello.", NOW, new=False)],
         )
         answering.run()
-        shown = "\n".join(turn.content for turn in answering.model.last.turns)
-        assert all(uid not in shown for uid in ("uid-", "m-Bees?", "m-Wasps?"))
+        text = "\n".join(turn.content for turn in answering.model.last.turns)
+        assert all(uid not in text for uid in ("uid-", "m-Bees?", "m-Wasps?"))
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_citations_of_an_answer_name_real_ids(self, stream: bool) -> None:

@@ -105,10 +105,10 @@ class TestPhases:
             ),
             DONE,
         )
-        done = consolidation.run()
+        result = consolidation.run()
         assert [
             (s.content, s.level, s.source_ids, s.pattern_type, s.confidence, s.model)
-            for s in done.created
+            for s in result.created
         ] == [
             ("Alice is at home in Germany.", "deductive", ("k-4",), None, None, "scripted-1"),
             (
@@ -120,13 +120,13 @@ class TestPhases:
                 "scripted-1",
             ),
         ]
-        assert list(done.superseded) == [Superseded("k-1", "k-4", "newer")]
-        assert done.card is None
+        assert list(result.superseded) == [Superseded("k-1", "k-4", "newer")]
+        assert result.card is None
         assert [call.purpose for call in consolidation.harness.calls] == ["dream.deduction"] * 3 + [
             "dream.induction"
         ] * 2
         assert {call.run_id for call in consolidation.harness.calls} == {"run-1"}
-        first, second = done.phases
+        first, second = result.phases
         assert (first.name, first.error, first.created, first.superseded, len(first.steps)) == (
             "deduction",
             None,
@@ -140,9 +140,9 @@ class TestPhases:
             ("inductive",),
             (),
         )
-        assert done.spent.calls == 5
+        assert result.spent.calls == 5
         assert (
-            done.spent.input_tokens
+            result.spent.input_tokens
             == first.spent.input_tokens + second.spent.input_tokens
             == 150 + 200
         )
@@ -208,13 +208,13 @@ class TestPhases:
             create(deduced("Alice likes the north.", "#0", "c4", level="inductive")),
             DONE,
         )
-        done = consolidation.run()
+        result = consolidation.run()
         opening = consolidation.model.requests[3].turns[1].content
         assert "#0 deductive: Alice is at home in Germany." in opening
         assert "[c1]" not in opening
         assert "no longer shown: c1." in opening
-        assert done.created[1].source_ids == ("#0", "k-4")
-        assert done.created[1].confidence == "medium"
+        assert result.created[1].source_ids == ("#0", "k-4")
+        assert result.created[1].confidence == "medium"
 
     @pytest.mark.parametrize("failing", ["deduction", "induction"])
     def test_a_failed_phase_does_not_stop_the_other(self, failing: str) -> None:
@@ -223,13 +223,15 @@ class TestPhases:
         consolidation = Consolidation(
             *([creation, refused, DONE] if failing == "deduction" else [creation, DONE, refused])
         )
-        done = consolidation.run()
-        assert {phase.name: phase.error for phase in done.phases} == {
+        result = consolidation.run()
+        assert {phase.name: phase.error for phase in result.phases} == {
             "deduction": "ModelFailure" if failing == "deduction" else None,
             "induction": "ModelFailure" if failing == "induction" else None,
         }
         # What was noted before the failure counts.
-        assert [statement.content for statement in done.created] == ["Alice is at home in Germany."]
+        assert [statement.content for statement in result.created] == [
+            "Alice is at home in Germany."
+        ]
 
     def test_the_dream_fails_if_no_phase_succeeds(self) -> None:
         consolidation = Consolidation()
@@ -476,12 +478,12 @@ class TestCard:
             instructions="Mind the tea.",
             card_instructions="Short.",
         )
-        done = consolidation.run()
-        assert (done.card, [phase.name for phase in done.phases]) == (
+        result = consolidation.run()
+        assert (result.card, [phase.name for phase in result.phases]) == (
             ["IDENTITY: Alice"],
             ["card_refresh"],
         )
-        assert done.phases[0].card_written
+        assert result.phases[0].card_written
         assert [tool.name for tool in consolidation.model.requests[0].tools] == [
             "get_recent_conclusions",
             "search_memory",

@@ -37,9 +37,9 @@ async def workspaces_are_described_and_listed(c: Caller) -> None:
     changed = await c.workspaces.update(c.workspace, metadata={"a": 1}, configuration=configuration)
     assert (changed.metadata, changed.configuration) == ({"a": 1}, configuration)
     condition = {"a": 1} if EARLY else {"id": c.workspace}
-    listed = await c.every(await c.workspaces.list(**{FILTERS: condition}, size=100))
-    assert c.workspace in ids(listed)
-    assert all((item.metadata or {}).get("a") == 1 for item in listed)
+    rows = await c.every(await c.workspaces.list(**{FILTERS: condition}, size=100))
+    assert c.workspace in ids(rows)
+    assert all((item.metadata or {}).get("a") == 1 for item in rows)
     await c.raises(honcho_core.UnprocessableEntityError, c.workspaces.get_or_create(id="two words"))
 
 
@@ -110,7 +110,7 @@ async def sessions_are_described_listed_and_peopled(c: Caller) -> None:
 
 @scenario
 async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
-    stored = await c.say(
+    messages = await c.say(
         "talk", *[(("alice", "bob")[number % 2], f"number {number}") for number in range(13)]
     )
     assert contents(await c.every(await c.sessions.messages.list("talk", **c.own, size=5))) == [
@@ -118,22 +118,22 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     ]
     assert (
         ids(await c.every(await c.sessions.messages.list("talk", **c.own, size=5, reverse=True)))
-        == ids(stored)[::-1]
+        == ids(messages)[::-1]
     )
     changed = await c.sessions.messages.update(
-        stored[4].id, **c.own, session_id="talk", metadata={"seen": True}
+        messages[4].id, **c.own, session_id="talk", metadata={"seen": True}
     )
     assert changed.metadata == {"seen": True}
     retrieve = c.sessions.messages.any("retrieve", "get")
-    assert await retrieve(stored[4].id, **c.own, session_id="talk") == changed
+    assert await retrieve(messages[4].id, **c.own, session_id="talk") == changed
     condition = {"seen": True} if EARLY else {"metadata": {"seen": True}}
     assert ids(
         await c.every(await c.sessions.messages.list("talk", **c.own, **{FILTERS: condition}))
-    ) == [stored[4].id]
-    clone = await c.sessions.clone("talk", **c.own, message_id=stored[2].id)
+    ) == [messages[4].id]
+    clone = await c.sessions.clone("talk", **c.own, message_id=messages[2].id)
     copied = await c.every(await c.sessions.messages.list(clone.id, **c.own))
     assert contents(copied) == ["number 0", "number 1", "number 2"]
-    assert [item.token_count for item in copied] == [item.token_count for item in stored[:3]]
+    assert [item.token_count for item in copied] == [item.token_count for item in messages[:3]]
     await c.sessions.delete("talk", **c.own)
     assert ids(await c.every(await c.sessions.list(**c.own))) == [clone.id]
     await c.raises(honcho_core.NotFoundError, c.sessions.delete("talk", **c.own))
@@ -142,11 +142,11 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
 
 @scenario
 async def what_was_said_is_found(c: Caller) -> None:
-    stored = await c.say(
+    messages = await c.say(
         "talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}")
     )
-    assert (await c.search(c.workspaces, "Balthazar tortoise", c.workspace))[0].id == stored[0].id
-    assert (await c.search(c.sessions, "who teaches physics", "talk", **c.own))[0].id == stored[
+    assert (await c.search(c.workspaces, "Balthazar tortoise", c.workspace))[0].id == messages[0].id
+    assert (await c.search(c.sessions, "who teaches physics", "talk", **c.own))[0].id == messages[
         1
     ].id
     assert {
@@ -157,7 +157,7 @@ async def what_was_said_is_found(c: Caller) -> None:
 
 @scenario
 async def what_was_said_is_known(c: Caller) -> None:
-    stored = await c.say(
+    messages = await c.say(
         "talk", ("alice", f"Hi there! {TORTOISE}"), ("bob", SISTER), ("alice", f"Thanks. {WORK}")
     )
     represent = c.peers.any("working_representation", "representation")
@@ -177,12 +177,12 @@ async def what_was_said_is_known(c: Caller) -> None:
     context = await c.sessions.any("get_context", "context")(
         "talk", **c.own, summary=True, tokens=10_000
     )
-    assert (context.id, ids(context.messages)) == ("talk", ids(stored))
+    assert (context.id, ids(context.messages)) == ("talk", ids(messages))
     assert not context.summary
     last = await c.sessions.any("get_context", "context")(
-        "talk", **c.own, summary=False, tokens=stored[2].token_count
+        "talk", **c.own, summary=False, tokens=messages[2].token_count
     )
-    assert ids(last.messages) == [stored[2].id]
+    assert ids(last.messages) == [messages[2].id]
 
 
 @scenario

@@ -47,11 +47,11 @@ class Caller(harness.Caller):
 
     async def say(self, session: str, *lines: tuple[str, str]) -> list[Any]:
         messages = [{"peer_id": peer, "content": content} for peer, content in lines]
-        stored: list[Any] = await self.sessions.messages.create(
+        message_rows: list[Any] = await self.sessions.messages.create(
             session, **self.own, messages=messages
         )
-        assert [(item.peer_id, item.content) for item in stored] == list(lines)
-        return stored
+        assert [(item.peer_id, item.content) for item in message_rows] == list(lines)
+        return message_rows
 
     async def search(self, resource: Any, text: str, *args: str, **options: Any) -> list[Any]:
         """Messages as they are found, whatever the client gets them in."""

@@ -135,7 +135,7 @@ async def summaries_are_there_or_not(c: Caller) -> None:
     )
     empty = await c.sessions.summaries("talk", **c.own)
     assert (empty.id, empty.short_summary, empty.long_summary) == ("talk", None, None)
-    stored = await c.say(
+    messages = await c.say(
         "talk",
         *[
             ("alice", f"On day {number} I walked {number} miles along the river.")
@@ -149,7 +149,7 @@ async def summaries_are_there_or_not(c: Caller) -> None:
             break
         await asyncio.sleep(0.05)
     assert summary is not None
-    assert summary.message_id == stored[-1].id
+    assert summary.message_id == messages[-1].id
     assert summary.content
     assert (await c.sessions.any("get_context", "context")("talk", **c.own)).summary == summary
 
@@ -205,7 +205,7 @@ async def workspaces_are_deleted_with_what_is_in_them(c: Caller) -> None:
 
 @scenario
 async def search_takes_filters_and_a_limit(c: Caller) -> None:
-    stored = await c.say(
+    messages = await c.say(
         "talk",
         ("alice", "The tortoise sleeps."),
         ("bob", "A tortoise eats."),
@@ -214,5 +214,5 @@ async def search_takes_filters_and_a_limit(c: Caller) -> None:
     assert len(await c.workspaces.search(c.workspace, query="tortoise", limit=2)) == 2
     assert ids(
         await c.sessions.search("talk", **c.own, query="tortoise", filters={"peer_id": "bob"})
-    ) == [stored[1].id]
+    ) == [messages[1].id]
     assert len(await c.peers.search("alice", **c.own, query="tortoise", limit=1)) == 1

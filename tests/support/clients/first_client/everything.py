@@ -88,11 +88,11 @@ async def sessions_are_kept_archived_and_cloned(c: Caller) -> None:
     assert await c.sessions.get(**own, session_id=one.id) == one
     assert ids(await c.page(c.sessions.list(**own, filter={"plan": "gold"}))) == [one.id]
     drafts = [{"content": f"message {number}", "is_user": number % 2 == 0} for number in range(4)]
-    stored = await c.sessions.messages.batch(one.id, **own, messages=drafts)
+    messages = await c.sessions.messages.batch(one.id, **own, messages=drafts)
     await c.users.metamessages.create(
-        **own, metamessage_type="mark", content="x", session_id=one.id, message_id=stored[0].id
+        **own, metamessage_type="mark", content="x", session_id=one.id, message_id=messages[0].id
     )
-    clone = await c.sessions.clone(one.id, **own, message_id=stored[1].id, deep_copy=True)
+    clone = await c.sessions.clone(one.id, **own, message_id=messages[1].id, deep_copy=True)
     assert (clone.metadata, clone.is_active, clone.user_id) == (METADATA, True, own["user_id"])
     assert contents(await c.page(c.sessions.messages.list(clone.id, **own))) == [
         "message 0",

@@ -23,10 +23,10 @@ async def conversation(c: Caller) -> tuple[Any, Any, Any, Any, list[Any]]:
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
     await c(session).add_peers([alice, bob])
-    stored = await c.talk(
+    messages = await c.talk(
         session, (alice, f"Hi there! {TORTOISE}"), (bob, SISTER), (alice, f"Thanks. {WORK}")
     )
-    return honcho, alice, bob, session, stored
+    return honcho, alice, bob, session, messages
 
 
 @scenario

@@ -165,16 +165,16 @@ async def summaries_are_written_and_left_out_as_asked(c: Caller) -> None:
         summary=SummaryConfiguration(messages_per_short_summary=10, messages_per_long_summary=20)
     )
     session = await c(honcho).session("talk", configuration=often)
-    stored = await c.talk(
+    messages = await c.talk(
         session,
         *[(alice, f"On day {day} I counted {day * 7} birds at the harbour.") for day in range(11)],
     )
     await c.settled(honcho)
     summaries = await c(session).summaries()
-    assert (summaries.short_summary.message_id, summaries.long_summary) == (stored[9].id, None)
+    assert (summaries.short_summary.message_id, summaries.long_summary) == (messages[9].id, None)
     whole, without = await c(session).context(), await c(session).context(summary=False)
     assert (whole.summary.content, ids(whole.messages)) == (
         summaries.short_summary.content,
-        ids(stored[9:]),
+        ids(messages[9:]),
     )
-    assert (without.summary, ids(without.messages)) == (None, ids(stored))
+    assert (without.summary, ids(without.messages)) == (None, ids(messages))

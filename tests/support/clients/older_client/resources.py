@@ -136,28 +136,30 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk")
-    stored = await c.talk(
+    messages = await c.talk(
         session, *[((alice, bob)[number % 2], f"number {number}") for number in range(13)]
     )
     assert contents(await c.every(await c(session).messages(size=5))) == [
         f"number {number}" for number in range(13)
     ]
-    assert ids(await c.every(await c(session).messages(size=5, reverse=True))) == ids(stored)[::-1]
+    assert (
+        ids(await c.every(await c(session).messages(size=5, reverse=True))) == ids(messages)[::-1]
+    )
     assert (
         ids(await c.every(await c(session).messages(filters={"peer_id": "bob"})))
-        == ids(stored)[1::2]
+        == ids(messages)[1::2]
     )
     assert (await c(session).messages(page=3, size=5)).total == 13
-    message = await c(session).get_message(stored[4].id)
+    message = await c(session).get_message(messages[4].id)
     assert (message.content, message.token_count, message.created_at) == (
         "number 4",
-        stored[4].token_count,
-        stored[4].created_at,
+        messages[4].token_count,
+        messages[4].created_at,
     )
     assert (await c(session).update_message(message, {"seen": True})).metadata == {"seen": True}
     assert (await c(session).get_message(message.id)).metadata == {"seen": True}
     await c.raises(NotFoundError, c(session).get_message("x" * 21))
-    clone = await c(session).clone(message_id=stored[2].id)
+    clone = await c(session).clone(message_id=messages[2].id)
     assert contents(await c.every(await c(clone).messages())) == [
         "number 0",
         "number 1",

@@ -42,10 +42,16 @@ async def conversation(c: Caller) -> tuple[Any, dict[str, Any]]:
         await c(honcho).session("home", peers=[alice, bob]),
         await c(honcho).session("island", peers=[alice]),
     )
-    stored = await c.talk(home, (alice, TORTOISE), (bob, SISTER), (alice, WORK))
-    stored += await c.talk(island, (alice, GOATS))
+    messages = await c.talk(home, (alice, TORTOISE), (bob, SISTER), (alice, WORK))
+    messages += await c.talk(island, (alice, GOATS))
     await c.settled(honcho)
-    return honcho, {"alice": alice, "bob": bob, "home": home, "island": island, "messages": stored}
+    return honcho, {
+        "alice": alice,
+        "bob": bob,
+        "home": home,
+        "island": island,
+        "messages": messages,
+    }
 
 
 async def drained(c: Caller, stream: Any) -> str:

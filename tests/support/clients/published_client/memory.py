@@ -30,7 +30,7 @@ async def a_conversation_is_remembered_within_two_seconds(c: Caller) -> None:
     honcho = c.honcho()
     alice, bob = await c(honcho).peer("alice"), await c(honcho).peer("bob")
     session = await c(honcho).session("talk", peers=[alice, bob])
-    stored = await c.talk(
+    messages = await c.talk(
         session,
         (alice, f"Hi there! {TORTOISE}"),
         (bob, QUESTION),
@@ -64,7 +64,7 @@ async def a_conversation_is_remembered_within_two_seconds(c: Caller) -> None:
         line.split("] ", 1)[1] for line in representation.splitlines() if line.startswith("[")
     ] == [TORTOISE, WORK]
     context = await c(session).context(peer_target="alice")
-    assert ids(context.messages) == ids(stored)
+    assert ids(context.messages) == ids(messages)
     assert TORTOISE in context.peer_representation
     assert SISTER not in context.peer_representation
 

@@ -23,17 +23,17 @@ async def messages_keep_their_order_and_content(c: Caller) -> None:
         '<b>&amp;</b> "quoted" \\ back',
     ]
     texts = ["Hello!", "", *odd, "x" * 25_000]
-    stored = await c.talk(
+    messages = await c.talk(
         session, *[((alice, bob)[number % 2], text) for number, text in enumerate(texts)]
     )
-    assert len(set(ids(stored))) == len(texts)
-    assert {len(message.id) for message in stored} == {21}
-    assert {(m.session_id, m.workspace_id) for m in stored} == {("talk", honcho.workspace_id)}
-    listed = await c.every(await c(session).messages())
-    assert [(m.id, m.peer_id, m.content, m.token_count) for m in listed] == [
-        (m.id, m.peer_id, m.content, m.token_count) for m in stored
+    assert len(set(ids(messages))) == len(texts)
+    assert {len(message.id) for message in messages} == {21}
+    assert {(m.session_id, m.workspace_id) for m in messages} == {("talk", honcho.workspace_id)}
+    rows = await c.every(await c(session).messages())
+    assert [(m.id, m.peer_id, m.content, m.token_count) for m in rows] == [
+        (m.id, m.peer_id, m.content, m.token_count) for m in messages
     ]
-    assert [m.token_count for m in stored][:2] == [2, 0]
+    assert [m.token_count for m in messages][:2] == [2, 0]
     assert {peer.id for peer in await c(session).peers()} == {"alice", "bob"}, "authors join"
     one = await c(session).add_messages(alice.message("Bye\u0000 now."))
     assert contents(one) == ["Bye now."]
@@ -194,14 +194,14 @@ async def writers_at_once_lose_nothing(c: Caller) -> None:
             )
 
     await asyncio.gather(*[speak(peer) for peer in peers])
-    listed = await c.every(await c(session).messages(size=30))
-    assert len(listed) == len(set(ids(listed))) == 80
+    rows = await c.every(await c(session).messages(size=30))
+    assert len(rows) == len(set(ids(rows))) == 80
     for peer in peers:
-        mine = [m.content for m in listed if m.peer_id == peer.id]
+        mine = [m.content for m in rows if m.peer_id == peer.id]
         assert mine == [
             f"{peer.id} {verb} {number}" for number in range(5) for verb in ("says", "adds")
         ]
-    for first, second in zip(listed[::2], listed[1::2], strict=True):
+    for first, second in zip(rows[::2], rows[1::2], strict=True):
         assert first.content.replace("says", "adds") == second.content, (
             "messages of one request stay together"
         )

@@ -42,8 +42,8 @@ async def a_file_becomes_messages(c: Caller) -> None:
         ("old.txt", "Smørrebrød".encode("latin-1"), "text/plain"), "alice"
     )
     assert legacy.content == "Smørrebrød"
-    listed = await c.every(await c(session).messages())
-    assert ids(listed) == ids([note, table, mark, data, legacy])
+    rows = await c.every(await c(session).messages())
+    assert ids(rows) == ids([note, table, mark, data, legacy])
     assert contents(await c(honcho).search("Balthazar tortoise", limit=1)) == [note.content]
     await c.settled(honcho)
     assert any(

@@ -95,10 +95,10 @@ async def messages_are_stored_listed_cloned_and_deleted(c: Caller) -> None:
         for number in range(60)
     ]
     stored = await c(session).add_messages(drafts)
-    listed = await c.every(await c(session).get_messages())
-    assert [message.content for message in listed] == [
-        f"number {number}" for number in range(60)
-    ], "over more than one page"
+    rows = await c.every(await c(session).get_messages())
+    assert [message.content for message in rows] == [f"number {number}" for number in range(60)], (
+        "over more than one page"
+    )
     (fourth,) = await c.every(await c(session).get_messages(filters={"metadata": {"number": 4}}))
     assert fourth.id == stored[4].id
     assert (await c(honcho).update_message(fourth, {"seen": True})).metadata == {"seen": True}
