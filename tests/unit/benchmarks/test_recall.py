@@ -81,9 +81,9 @@ def test_the_third_split_is_about_other_things() -> None:
     (people,) = generated(THIRD, "people", 1, 0)
     assert all(any(label in turn.text for turn in people.turns) for label in labels)
     (assistant,) = generated(THIRD, "assistant", 1, 5)
-    asked = " ".join(question.text for question in assistant.questions)
-    assert any(part in asked for project in THIRD_PROJECTS for part in project.parts)
-    assert not any(part in asked for project in PROJECTS for part in project.parts)
+    questions = " ".join(question.text for question in assistant.questions)
+    assert any(part in questions for project in THIRD_PROJECTS for part in project.parts)
+    assert not any(part in questions for project in PROJECTS for part in project.parts)
 
 
 def test_sets_of_any_size_can_be_generated() -> None:
