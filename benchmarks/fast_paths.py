@@ -21,6 +21,9 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 from flask import Flask
+from gunicorn.config import Config
+from gunicorn.http.parser import RequestParser
+from gunicorn.http.wsgi import Response, create
 from marshmallow import Schema, fields, validate
 
 from memservice.api.encoding import encoder
@@ -29,6 +32,8 @@ from memservice.api.v3.schemas.messages import MessageBatchCreate
 from memservice.app import create_app
 from memservice.domain.records import Message
 from memservice.domain.values import check_json, loads
+from memservice.serving.incoming import IncomingRequest
+from memservice.serving.usual import Peer, UsualResponse, usual_request
 from memservice.settings import load_settings
 from memservice_postgres.reals import FloatArray
 from memservice_sql.mapping import Mapping
@@ -256,6 +261,48 @@ def settings_groups() -> tuple[str, Work, Work]:
     return "30 groups of settings defined", lambda: define(False), lambda: define(True)
 
 
+class _Sink:
+    """A client's connection that has one request, and forgets what is sent to it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.incoming = IncomingRequest(2**20)
+        self.incoming.add(data)
+
+    def recv(self, size: int) -> bytes:
+        return self.data
+
+    def sendall(self, data: bytes) -> None:
+        pass
+
+
+def usual_requests() -> tuple[str, Work, Work]:
+    """Without sockets and threads."""
+    fields = ("Host: localhost", "Accept: */*", "Accept-Encoding: gzip", "User-Agent: a/1")
+    data = "\r\n".join(("GET /v3/workspaces/w/peers/p HTTP/1.1", *fields, "", "")).encode()
+    cfg, client, server = Config(), ("127.0.0.1", 4242), ("127.0.0.1", 8000)
+    cfg.set("forwarder_headers", "")
+    answer = [("Content-Type", "application/json"), ("Content-Length", "2"), ("X-Id", "1")]
+    peer = Peer(cfg, None, client, server)
+
+    def respond(response: Response) -> None:
+        response.start_response("200 OK", answer)
+        response.write(b"{}")
+        response.close()
+
+    def ours() -> None:
+        sink = _Sink(data)
+        request = usual_request(sink.incoming, peer)
+        respond(UsualResponse(request, sink, cfg))
+
+    def plain() -> None:
+        sink = _Sink(data)
+        request = next(RequestParser(cfg, sink, client))
+        respond(create(request, sink, client, server, cfg)[0])
+
+    return "a request read, and its response written", ours, plain
+
+
 def commands(uri: str) -> tuple[str, Work, Work]:
     from memservice_postgres.connections import Driver, execute_directly
 
@@ -291,6 +338,7 @@ def main() -> None:
             "integers": keys_sent(),
             "integers (read)": integers_read(),
             "settings-groups": settings_groups(),
+            "usual-requests": usual_requests(),
         }
         if arguments.postgres:
             cases["commands"] = commands(arguments.postgres)

@@ -29,6 +29,13 @@ from memservice.api.errors import UNEXPECTED
 from memservice.domain.sizes import MAX_LARGE_BODY
 from memservice.serving.incoming import IncomingRequest
 from memservice.serving.threads import Threads
+from memservice.serving.usual import (
+    AnswerFailed,
+    Parser,
+    UsualRequest,
+    answer,
+    can_parse_usual,
+)
 
 T = TypeVar("T")
 
@@ -211,6 +218,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             and cfg.http2_cleartext == "off"
             and cfg.protocol == "http"
         )
+        self._parses_usual = can_parse_usual(cfg)
 
     def run(self) -> None:
         try:
@@ -235,6 +243,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self.nr_conns += 1
         conn = TConn(self.cfg, ClientSocket.of(accepted), client, listener.getsockname())
         conn.data_ready = True
+        if self._parses_usual and isinstance(client, tuple):
+            conn.parser = Parser(self.cfg, conn.sock, client, conn.server)
         conn.sock.wait_slots = self._wait_slots
         conn.sock.deadline = time.monotonic() + (
             FIRST_REQUEST_SECONDS if self.alive else STOPPING_SECONDS
@@ -283,6 +293,17 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
                 self.method_queue.defer(self._finish, conn, keep)
             else:
                 self._keep(conn)
+
+    def handle_request(self, req: Any, conn: TConn) -> bool:
+        if not isinstance(req, UsualRequest):
+            return bool(super().handle_request(req, conn))
+        is_last = not self.alive or len(self.keepalived_conns) >= self.max_keepalived
+        try:
+            return answer(req, conn.sock, self.cfg, self.wsgi, is_last=is_last)
+        except AnswerFailed as error:
+            self.log.exception("Error handling request", exc_info=error.__cause__)
+            util.close_graceful(conn.sock)
+            raise StopIteration from None
 
     def _has_next_bytes(self, conn: TConn) -> bool:
         """Whether bytes of the next request were read with the last one."""

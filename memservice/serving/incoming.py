@@ -65,6 +65,10 @@ class RequestBuffer:
         if self._file is not None:
             self._file.seek(0)
 
+    def peek(self, size: int) -> bytes:
+        """The next bytes, which stay in the buffer; fewer if they are not all in memory."""
+        return b"" if self._on_disk else bytes(self._memory[:size])
+
     def take(self, size: int) -> bytes:
         if self._file is not None and self._on_disk:
             data = self._file.read(min(size, self._on_disk))
@@ -92,6 +96,8 @@ class IncomingRequest:
         self.received_bytes = 0
         """Total number of bytes."""
         self.head_complete = False
+        self.head_size = 0
+        """Bytes of the complete head, including the empty line at its end."""
         self.expects_continue = False
         """The client waits for `100 Continue` before it sends the body."""
         self.ready = False
@@ -108,6 +114,7 @@ class IncomingRequest:
             self._add_body(data)
             return
         if not self._head and data[:2] != b"\r\n" and (end := data.find(HEAD_END)) >= 0:
+            self.head_size = end + len(HEAD_END)
             self._begin_body(data[: end + 2])  # the usual case: the head arrives at once
             if not self.ready:
                 self._add_body(data[end + len(HEAD_END) :])
@@ -122,6 +129,7 @@ class IncomingRequest:
             self.ready = len(self._head) > MAX_HEAD
             return
         body = bytes(self._head[end + len(HEAD_END) :])
+        self.head_size = end + len(HEAD_END)
         self._begin_body(bytes(self._head[: end + 2]))
         self._head.clear()
         if not self.ready:
