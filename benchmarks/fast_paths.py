@@ -30,7 +30,9 @@ from memservice.api.encoding import encoder
 from memservice.api.v3.schemas.messages import Message as MessageSchema
 from memservice.api.v3.schemas.messages import MessageBatchCreate
 from memservice.app import create_app
+from memservice.domain.json_bytes import encode, encode_plainly
 from memservice.domain.records import Message
+from memservice.domain.times import wire
 from memservice.domain.values import check_json, loads
 from memservice.serving.incoming import IncomingRequest
 from memservice.serving.usual import Peer, UsualResponse, usual_request
@@ -108,7 +110,7 @@ def json_body() -> tuple[str, Work, Work]:
 
 def encoding() -> tuple[str, Work, Work]:
     app, rows = Flask("plain"), [message(n) for n in range(100)]
-    encode, schema, path = encoder(MessageSchema), MessageSchema(), {"workspace_id": "w"}
+    encode_row, schema, path = encoder(MessageSchema), MessageSchema(), {"workspace_id": "w"}
 
     def plain() -> None:
         with app.test_request_context("/"):
@@ -117,7 +119,7 @@ def encoding() -> tuple[str, Work, Work]:
             request.view_args = path
             schema.dump(rows, many=True)
 
-    return "100 messages to dictionaries", lambda: [encode(row, path) for row in rows], plain
+    return "100 messages to dictionaries", lambda: [encode_row(row, path) for row in rows], plain
 
 
 def schema_fields() -> tuple[str, Work, Work]:
@@ -261,6 +263,16 @@ def settings_groups() -> tuple[str, Work, Work]:
     return "30 groups of settings defined", lambda: define(False), lambda: define(True)
 
 
+def json_answers() -> tuple[str, Work, Work]:
+    rows, path = [message(n) for n in range(50)], {"workspace_id": "w"}
+    items = [encoder(MessageSchema, keep_times=True)(row, path) for row in rows]
+
+    def plain() -> None:
+        encode_plainly([{**item, "created_at": wire(item["created_at"])} for item in items])
+
+    return "50 messages with their times written as JSON", lambda: encode(items), plain
+
+
 class _Sink:
     """A client's connection that has one request, and forgets what is sent to it."""
 
@@ -338,6 +350,7 @@ def main() -> None:
             "integers": keys_sent(),
             "integers (read)": integers_read(),
             "settings-groups": settings_groups(),
+            "json-answers": json_answers(),
             "usual-requests": usual_requests(),
         }
         if arguments.postgres:

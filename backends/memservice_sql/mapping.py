@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
+from memservice.domain.json_bytes import decode
+
 R = TypeVar("R")
 
 Convert = Callable[[Any], Any]
@@ -30,9 +32,7 @@ class Mapping(Generic[R]):
         self.width = len(names)
         self._setters: list[Callable[..., Any]] = [getattr(record, name).__set__ for name in names]
         self._values: Callable[[R], tuple[Any, ...]] = attrgetter(*names)
-        self._reading = _converters(
-            c.type.dialect_impl(dialect).result_processor(dialect, None) for c in self.columns
-        )
+        self._reading = _converters(_reader(column, dialect) for column in self.columns)
         self._writing = _converters(
             c.type.dialect_impl(dialect).bind_processor(dialect) for c in self.columns
         )
@@ -67,6 +67,19 @@ class Mapping(Generic[R]):
         for index, convert in self._writing:
             columns[index] = map(convert, columns[index])
         return list(zip(*columns, strict=True))
+
+
+def _reader(column: sa.Column[Any], dialect: Dialect) -> Convert | None:
+    """The conversion of a value from the driver; None if there is none."""
+    convert = column.type.dialect_impl(dialect).result_processor(dialect, None)
+    if convert is not None and dialect.name == "sqlite" and isinstance(column.type, sa.JSON):
+        # SQLAlchemy adds two calls for each value.
+        return json_or_null if column.nullable else decode
+    return convert
+
+
+def json_or_null(text: str | None) -> Any:
+    return None if text is None else decode(text)
 
 
 def _converters(converters: Iterable[Convert | None]) -> list[tuple[int, Convert]]:

@@ -14,6 +14,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from memservice.api.fields import FromPath
+from memservice.domain import times
 
 # fast path: see docs/decisions/fast-paths.md#encoding
 
@@ -21,9 +22,9 @@ Path = Mapping[str, str]
 Encode = Callable[[Any, Path], Any]
 
 
-def encoder(schema: Schema | type[Schema]) -> Encode:
+def encoder(schema: Schema | type[Schema], *, keep_times: bool = False) -> Encode:
     """A function that converts a row (read by attribute) into the dictionary of `schema`, with keys
-    in the schema's order."""
+    in the schema's order. `keep_times`: times stay datetimes, which `json_answer` writes."""
     shape = schema() if isinstance(schema, type) else schema
     output_fields = {(field.data_key or name): field for name, field in shape.dump_fields.items()}
     path_fields = [
@@ -37,7 +38,7 @@ def encoder(schema: Schema | type[Schema]) -> Encode:
         if not isinstance(field, FromPath)
     }
     if len(attributes) < 2:
-        return _single(output_fields, path_fields, attributes)
+        return _single(output_fields, path_fields, attributes, keep_times)
     # A value from the path has no attribute; a placeholder attribute keeps its position among the
     # keys.
     placeholder = next(iter(attributes.values()))
@@ -47,12 +48,14 @@ def encoder(schema: Schema | type[Schema]) -> Encode:
     wires = [
         (key, wire)
         for key, field in output_fields.items()
-        if key in attributes and (wire := _wire(field))
+        if key in attributes and (wire := _wire(field, keep_times))
     ]
     changes = [
         (key, change)
         for key, field in output_fields.items()
-        if key in attributes and not _wire(field) and (change := _change(field))
+        if key in attributes
+        and not _wire(field, keep_times)
+        and (change := _change(field, keep_times))
     ]
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
@@ -74,10 +77,11 @@ def _single(
     output_fields: Mapping[str, fields.Field[Any]],
     path_fields: list[tuple[str, str]],
     attributes: Mapping[str, str],
+    keep_times: bool,
 ) -> Encode:
     """Like `encoder`, for a schema with at most one stored field (`attrgetter` returns a tuple only
     for several)."""
-    changes = {key: _change(output_fields[key]) for key in attributes}
+    changes = {key: _change(output_fields[key], keep_times) for key in attributes}
     parameters = dict(path_fields)
 
     def encode(row: Any, path: Path) -> dict[str, Any]:
@@ -93,33 +97,33 @@ def _single(
     return encode
 
 
-def _change(field: fields.Field[Any]) -> Encode | None:
+def _change(field: fields.Field[Any], keep_times: bool) -> Encode | None:
     """The conversion of a field's value, or None if it has none."""
     if isinstance(field, fields.Nested):
-        inner = encoder(field.schema)
+        inner = encoder(field.schema, keep_times=keep_times)
         return (
             inner
             if not field.allow_none
             else lambda value, path: None if value is None else inner(value, path)
         )
     if isinstance(field, fields.List):
-        item = _change(field.inner)
+        item = _change(field.inner, keep_times)
         if item is None:
             return lambda value, path: None if value is None else list(value)
         return lambda value, path: None if value is None else [item(entry, path) for entry in value]
     if isinstance(field, fields.Dict) and field.value_field is not None:
-        each = _change(field.value_field)
+        each = _change(field.value_field, keep_times)
         if each is None:
             return None
         return lambda value, path: (
             None if value is None else {key: each(entry, path) for key, entry in value.items()}
         )
-    wire = _wire(field)
+    wire = _wire(field, keep_times)
     if wire is None:
         return None
     return lambda value, path: None if value is None else wire(value)
 
 
-def _wire(field: fields.Field[Any]) -> Callable[[Any], Any] | None:
+def _wire(field: fields.Field[Any], keep_times: bool) -> Callable[[Any], Any] | None:
     wire: Callable[[Any], Any] | None = getattr(type(field), "wire", None)
-    return wire
+    return None if keep_times and wire is times.wire else wire

@@ -229,7 +229,7 @@ def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, An
 def _responder(operation: Operation) -> Callable[[Any, Mapping[str, str]], Response]:
     """A function that turns a handler's result, `(result, status)` or `(result, status, headers)`,
     into a response."""
-    encode = encoder(operation.answer) if operation.answer else None
+    encode = encoder(operation.answer, keep_times=True) if operation.answer else None
     default_status, many, null = operation.status[0], operation.many, operation.null
 
     def respond(result: Any, path: Mapping[str, str]) -> Response:

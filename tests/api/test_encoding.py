@@ -23,6 +23,7 @@ from memservice.api.v3.schemas import (
     sessions,
     workspaces,
 )
+from memservice.domain.json_bytes import encode
 from memservice.domain.records import Conclusion, Message, Peer, Session, Summary, Workspace
 from memservice.services.paging import Page
 from memservice.services.tasks.queue_status import QueueStatus
@@ -196,6 +197,8 @@ def test_the_encoder_equals_marshmallow_dump(schema: type[BaseSchema], data: st.
     encoded = encoder(schema)(row, PATH)
     assert encoded == dumped
     assert list(encoded) == list(dumped)
+    with_times = encoder(schema, keep_times=True)(row, PATH)
+    assert encode(with_times) == encode(dumped)
 
 
 def test_null_fields_are_included() -> None:
