@@ -12,8 +12,8 @@ _CJK_END = r"\s*+[.!…。！]*+$"
 _EN_TAIL = (
     r"(?: (?:now|again|currently|these days|recently|today|at the moment|with "
     r"(?:my|our|a|an|the|two|three) [\w ]{2,40}|because [^,;]++"
-    r"|this (?:week|month|year|spring|summer|autumn|fall|winter)|last "
-    r"(?:week|month|year|spring|summer|autumn|fall|winter)|yesterday))?"
+    r"|this (?:week|weekend|month|year|spring|summer|autumn|fall|winter)|last "
+    r"(?:week|weekend|month|year|spring|summer|autumn|fall|winter|\w{3,6}day)|yesterday))?"
 ) + _END
 _EN_VALUE = r"(?P<value>(?:[^,.;!?()\d]|\.(?=\S)|(?<=\bSt)\.(?= )){1,100}?)"
 _EN_PLACE = (
@@ -173,7 +173,7 @@ SLOT_FORMS: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (
             "residence",
-            rf"^(?:我|<WHO>)(?:现在|刚|刚刚|最近|已经|上个月|上周)?(?:搬到|搬去|搬家到)了?{_ZH_VALUE}(?:了)?{_CJK_END}",
+            rf"^(?:昨天|上周末?|上个?月)?(?:我|<WHO>)(?:现在|刚|刚刚|最近|已经|昨天|上个月|上周末?)?(?:搬到|搬去|搬家到)了?{_ZH_VALUE}(?:了)?{_CJK_END}",
         ),
         (
             "age",

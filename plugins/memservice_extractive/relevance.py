@@ -386,11 +386,19 @@ def _choices(spans: Mapping[str, Sequence[tuple[int, int]]]) -> list[frozenset[s
 
 @lru_cache(maxsize=2_048)
 def _topics_told(sentence: str, language: str, among: frozenset[str]) -> frozenset[str]:
-    """Those of the topics that a sentence is about."""
+    """Those of the topics that a sentence is about, or that the question of a reply asks for: "How
+    old are you? – 34"."""
     folded = fold(sentence)
-    statements = topics.cues(language).statements
+    cues = topics.cues(language)
+    question, dash, _ = folded.partition(REPLY_MARK)
     return frozenset(
-        topic for topic in among if topic in statements and statements[topic].search(folded)
+        topic
+        for topic in among
+        if topic in cues.statements
+        and (
+            cues.statements[topic].search(folded)
+            or (dash and cues.questions[topic].search(question))
+        )
     )
 
 

@@ -80,6 +80,8 @@ def test_the_gold_scenario_is_consolidated() -> None:
     ("older", "newer"),
     [
         ("I live in Rome.", "I live in Berlin."),
+        ("I live in Rome.", "I moved to Berlin last weekend."),
+        ("我住在成都。", "上个月我搬到了重庆。"),
         ("I live in Rome.", "I have just moved to Berlin with my wife."),
         ("I live in Rome, Italy.", "Actually, I now live in Portland, Oregon."),
         ("I work at Siemens.", "I work as a designer at Bosch now."),

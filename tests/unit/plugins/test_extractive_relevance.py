@@ -80,3 +80,8 @@ def test_a_statement_about_a_relative_alone_answers_no_question_about_the_speake
 
 def test_a_name_in_another_script_is_no_word_of_the_question() -> None:
     assert score("Кем работает Вера?", "Теперь я работаю флористом.", "ru") >= ENOUGH
+
+
+def test_a_reply_tells_what_its_question_asks_for() -> None:
+    assert score("How old is Ada?", "How old are you? – 34", "en") >= ENOUGH
+    assert score("Wie alt ist Ada?", "Wie alt bist du? – 34", "de") >= ENOUGH

@@ -18,6 +18,7 @@ import support.clients.published_client.removal
 import support.clients.published_client.resources
 import support.clients.published_client.scopes
 import support.clients.published_client.search
+import support.clients.published_client.statements
 import support.clients.published_client.uploads  # noqa: F401
 from support.clients.published_client.harness import report
 
