@@ -311,7 +311,7 @@ class SqliteTextIndex:
         if common_queries and postings.rows < k:
             read(dict.fromkeys(common_queries, 0.0), k)
         best = postings.best(4 * k if common_queries else k)
-        return _rows(connection, _ROWS, (array(best),))
+        return _rows(connection, _ROWS, (array(best),)) if best else []
 
 
 class _SearchTerm(NamedTuple):
