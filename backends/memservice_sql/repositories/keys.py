@@ -32,8 +32,14 @@ class SqlKeys(base.Keys):
                     t.sessions.c.state != sa.literal_column(f"'{DELETING}'"),
                 ),
             )
+            # Not EXISTS: PostgreSQL may read the whole table for that, while it is small.
             existing = (
-                uid_column.is_(None) | sa.exists().where(table.c.uid == uid_column, alive)
+                uid_column.is_(None)
+                | sa.select(table.c.uid)
+                .where(table.c.uid == uid_column, alive)
+                .limit(1)
+                .scalar_subquery()
+                .is_not(None)
                 for table, uid_column, alive in references
             )
             same_uid = t.api_keys.c.uid == slots.take(t.api_keys.c.uid.type)
