@@ -20,8 +20,9 @@ from memservice.api import health, v3
 from memservice.api.routing import walk
 from memservice.app import create_app
 from memservice.compose import open_runtime
+from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.domain.records import Usage
+from memservice.domain.records import Message, Usage
 from memservice.plugins import load_plugins
 from memservice.services import indexing
 from memservice.settings import load_settings
@@ -34,6 +35,7 @@ from memservice.spi.reasoner import (
     Statement,
     Superseded,
 )
+from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from memservice.spi.toolbox import Step, ToolUse
 from memservice.worker.polling import Worker
@@ -278,12 +280,14 @@ class Story:
         assert workspace is not None
         row = tx.conclusions.by_uid(workspace.key, self.conclusion)
         assert row is not None
+        (message,) = tx.rows.page(Message, equals(author="alice"), (Order("key"),), 1)
         row_derived = replace(
             row,
             key=0,
             uid=new_uid(),
             level="deductive",
             source_ids=[row.uid],
+            message_keys=[message.key],
             content="tea it is",
             fingerprint=new_uid(),
             internal={

@@ -12,7 +12,12 @@ from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
-from memservice.api.v3.explaining import HEADERS, encode_conclusion, respond_explained
+from memservice.api.v3.explaining import (
+    HEADERS,
+    encode_conclusion,
+    encode_explanation,
+    respond_explained,
+)
 from memservice.api.v3.schemas import conclusions as schemas
 from memservice.api.v3.schemas.explanations import ExplainedConclusion
 from memservice.api.v3.schemas.queries import ConclusionGet, ConclusionsQuery
@@ -108,7 +113,7 @@ def query_conclusions(call: Call, workspace_id: str) -> Response:
         )
     result = conclusions.explain(call.rt, call.principal, workspace_id, options)
     versions = history.versions(call.rt, result.rows)
-    return respond_explained(result, versions, encode_conclusion, path)
+    return respond_explained(result, versions, encode_conclusion, encode_explanation, path)
 
 
 @routes.operation("GET", _CONCLUSION, access=_OWN, answer=schemas.Conclusion)

@@ -12,7 +12,7 @@ from memservice.api.answers import json_answer
 from memservice.api.encoding import encoder
 from memservice.api.routing import Call
 from memservice.api.v3.schemas.conclusions import ListedConclusion
-from memservice.api.v3.schemas.explanations import Explanation
+from memservice.api.v3.schemas.explanations import Explanation, MessageExplanation
 from memservice.api.v3.schemas.messages import Message
 from memservice.services.retrieval import search
 from memservice.services.retrieval.explain import Explained
@@ -29,10 +29,12 @@ HEADERS: Mapping[str, str] = {
 """The header that such a response can have, with its description."""
 
 Path = Mapping[str, str]
+Encode = Callable[[Any, Path], Any]
 
 encode_message = encoder(Message)
 encode_conclusion = encoder(ListedConclusion)
-_encode_explanation = encoder(Explanation)
+encode_explanation = encoder(Explanation)
+_encode_message_explanation = encoder(MessageExplanation)
 
 
 def respond_search(
@@ -47,16 +49,20 @@ def respond_search(
         )
         return json_answer([encode_message(row, path) for row in messages])
     result = search.explain(call.rt, call.principal, workspace_id, options, session_id, peer_id)
-    return respond_explained(result, result.rows, encode_message, path)
+    return respond_explained(result, result.rows, encode_message, _encode_message_explanation, path)
 
 
 def respond_explained(
-    result: Explained[Any], rows: Sequence[Any], encode: Callable[[Any, Path], Any], path: Path
+    result: Explained[Any],
+    rows: Sequence[Any],
+    encode: Encode,
+    encode_parts: Encode,
+    path: Path,
 ) -> Response:
     """The rows, each with its explanation. `rows`: those of the result, in the form of
     `encode`."""
     items = [
-        {**encode(row, path), "explanation": _encode_explanation(parts, path)}
+        {**encode(row, path), "explanation": encode_parts(parts, path)}
         for row, parts in zip(rows, result.parts, strict=True)
     ]
     response = json_answer(items)

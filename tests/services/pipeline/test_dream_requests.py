@@ -103,9 +103,11 @@ class TestRequest:
         )
         assert memory.pipeline.texts("alice") == ["Alice paints."]
         assert memory.pipeline.texts("bob", "alice") == ["Alice paints.", "Alice is an artist."]
-        assert (
-            search.search(memory.pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("artist")) == []
+        # The word is not in the message, but in a conclusion that rests on it.
+        (message,) = search.search(
+            memory.pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("artist")
         )
+        assert message.content == "Alice paints."
 
 
 class TestSessionsThatGo:

@@ -77,14 +77,19 @@ class Explanation(BaseSchema):
     score = Float(required=True, metadata={"description": "The sum of the shares"})
     text = Nested(TextScore, allow_none=True)
     vector = Nested(VectorScore, allow_none=True)
-    source = Nested(SourceScore, allow_none=True)
     boosts = Nested(ScoreBoosts, required=True)
+
+
+class MessageExplanation(Explanation):
+    """The parts of the score of a message."""
+
+    source = Nested(SourceScore, allow_none=True)
 
 
 class ExplainedMessage(messages.Message):
     """`explanation` is included on request."""
 
-    explanation = Nested(Explanation)
+    explanation = Nested(MessageExplanation)
 
 
 class ExplainedConclusion(conclusions.ListedConclusion):
