@@ -196,16 +196,16 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     ),
     "representation": (4, lambda s: s.services.represent("ann", target="bob")),
     "representation, with a query": (
-        21,
+        20,
         lambda s: s.services.represent("ann", target="bob", search_query="heron river"),
     ),
-    "search workspace": (12, lambda s: s.services.search("heron river")),
-    "search session": (12, lambda s: s.services.search("heron river", session_id="s")),
+    "search workspace": (11, lambda s: s.services.search("heron river")),
+    "search session": (11, lambda s: s.services.search("heron river", session_id="s")),
     "search session, by filter": (
-        13,
+        12,
         lambda s: s.services.search("heron river", filters={"session_id": "s0"}),
     ),
-    "search peer": (12, lambda s: s.services.search("heron river", peer_id="ann")),
+    "search peer": (11, lambda s: s.services.search("heron river", peer_id="ann")),
     "search, nothing asked": (3, lambda s: s.services.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (
