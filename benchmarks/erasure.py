@@ -1,6 +1,6 @@
 """Erases a peer with a quarter of a session's messages, over HTTP: how long until the request is
-accepted and until the receipt is `done`, how long concurrent readers and writers wait, the CPU time
-and the peak memory of the worker, and the times of the steps of its work.
+accepted and until the receipt is `done`, how long concurrent readers and writers wait (before and
+meanwhile), the CPU time and the peak memory of the worker, and the times of the steps of its work.
 
     python -m benchmarks.erasure [--uri URI] [--messages 200000]
 
@@ -11,6 +11,7 @@ the server, the worker (this process) and each client are separate processes.
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import resource
 import tempfile
@@ -44,6 +45,8 @@ PEERS = ("alice", "bob", "carol", "dave")
 BATCH_SIZE = 1_000
 PAUSE_SECONDS = 0.02
 """Between two requests of a client."""
+SECONDS_BEFORE = 20.0
+"""How long clients read and write before the erasure: what they wait then is not due to it."""
 
 
 def fill(rt: Runtime, number: int) -> None:
@@ -152,10 +155,13 @@ def measure(rt: Runtime, url: str) -> None:
     path = f"/v3/workspaces/{WORKSPACE}"
     page = client.post(f"{path}/sessions/{SESSION}/messages/list?page=3&size=50", {})
     message = {"content": "I write.", "peer_id": "bob"}
+    write = client.post(f"{path}/sessions/other/messages", {"messages": [message]})
+    reader, writer = Repeating(url, page), Repeating(url, write)
+    time.sleep(SECONDS_BEFORE)
+    print(f"before: readers: {reader.end()}\nbefore: writers: {writer.end()}", flush=True)
     times = WriteTimes(rt)
     times.begin()
-    reader = Repeating(url, page)
-    writer = Repeating(url, client.post(f"{path}/sessions/other/messages", {"messages": [message]}))
+    reader, writer = Repeating(url, page), Repeating(url, write)
     time.sleep(1)
     began, cpu_began = time.perf_counter(), time.process_time()
     receipt = client.Connection(url).json(client.Request("DELETE", f"{path}/peers/alice"))
@@ -189,6 +195,7 @@ def main() -> None:
             began = time.perf_counter()
             fill(rt, options.messages)
             print(f"filled in {time.perf_counter() - began:.1f} s", flush=True)
+            gc.freeze()  # as a worker does
             measure(rt, server.url)
         rt.close()
 

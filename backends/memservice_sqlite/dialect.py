@@ -8,7 +8,7 @@ import pwd
 import re
 import sqlite3
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
 from memservice_sqlite.connections import ConnectionConfig, Watch, cannot_change
 from memservice_sqlite.deadline import TimedConnection
+from memservice_sqlite.log_copies import LogCopies
 from memservice_sqlite.writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class SqliteDialect(SqlDialect):
                 "pool_use_lifo": True,
             }
         self._writer_lock = WriterLock(config.path, config.lock_seconds)
+        self._log_copies = LogCopies(config)
         self._watch = Watch(config)
         self._inserts: dict[str, str] = {}
         self._pages: Pages | None = None
@@ -110,10 +112,14 @@ class SqliteDialect(SqlDialect):
             **self._pool,
         )
 
-    def writer_turn(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def writer_turn(self) -> Iterator[None]:
         if self._writer_lock.pid != os.getpid():
             self._writer_lock = WriterLock(self._config.path, self._config.lock_seconds)
-        return self._writer_lock
+            self._log_copies = LogCopies(self._config)
+        with self._writer_lock:
+            yield
+        self._log_copies.committed()
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
@@ -294,6 +300,8 @@ class SqliteDialect(SqlDialect):
         from memservice_sqlite import reclaiming
 
         self._config.require()
+        # So that little is left to copy when the log is truncated, while other writers wait.
+        self._log_copies.copy()
         with self.writer_turn():
             if self._pages is None:
                 self._pages = reclaiming.Pages(self._config.path, self._config.connect)
@@ -311,6 +319,8 @@ class SqliteDialect(SqlDialect):
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()
+        if self._log_copies.pid == os.getpid():
+            self._log_copies.close()
         if self._writer_lock.pid == os.getpid():
             self._writer_lock.close()
 

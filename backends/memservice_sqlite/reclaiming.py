@@ -18,8 +18,8 @@ from memservice_sqlite import text_levels, text_merges
 from memservice_sqlite.page_remains import Cleaning
 from memservice_sqlite.text import REMOVED
 
-MERGED_PAGES = 60
-"""Maximum pages (240 kB) of the text index that one step writes, while other writers wait."""
+MERGED_PAGES = 40
+"""Maximum pages (160 kB) of the text index that one step writes, while other writers wait."""
 FREED_PAGES = 500
 """Maximum pages (2 MB) that one step removes from the file."""
 MIN_FREE_PAGES = 1_000
@@ -63,6 +63,8 @@ def step(
     if removed or current_round:
         if _merge(driver, removed, current_round, thorough):
             return True
+        if not current_round and not thorough:
+            return True  # it has merged a whole index; the rest is for the next step
         (_, current_round) = driver.execute(_MARK, REMOVED).fetchone()
     if thorough:
         # enables it in a file that was created without it

@@ -228,15 +228,20 @@ def page(
         session = located.session
         if session is None:
             return paging.empty()
-        if located.is_erasing:
-            return page_without_erased(rt, tx, session, condition, paging)
-        return page_of(tx, session, condition, paging)
+        if not located.is_erasing:
+            return page_of(tx, session, condition, paging)
+    with rt.storage.read() as tx:
+        session = visibility.find(tx, workspace_id, session_id=session_id).session
+        if session is None:
+            return paging.empty()
+        return page_without_erased(rt, tx, session, condition, paging)
 
 
 def page_without_erased(
     rt: Runtime, tx: Transaction, session: Session, condition: Condition, paging: Paging
 ) -> Page[Message]:
-    """Like `page_of`, without the messages of peers that are being erased."""
+    """Like `page_of`, without the messages of peers that are being erased. `tx`: a consistent
+    transaction."""
     erased = visibility.erased_peers(tx, session.workspace_key)
     if not erased:
         return page_of(tx, session, condition, paging)

@@ -16,6 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import All, Compare, Contains, Equal, equals
+from memservice.services import visibility
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import NOW, Dataset, populate
@@ -325,6 +326,22 @@ def test_conclusions_that_cite_rows_are_looked_up_by_key_on_sqlite(
         if not isinstance(driver, psycopg.Connection):
             steps = list(plan_of_sqlite(driver, sql))
             assert any("USING INTEGER PRIMARY KEY" in step for step in steps)
+
+
+def test_messages_without_an_author_are_counted_in_an_index_alone_on_sqlite(
+    sized: tuple[Sized, ...],
+) -> None:
+    """The total of a page while a peer is being erased."""
+    large = sized[-1]
+    session_key = large.dataset.session.key
+    others = visibility.not_of((large.messages[0].author_key,), "author_key")
+    assert large.count(lambda tx: tx.messages.count(session_key, others), writing=False) == 1
+    (sql,) = [sql for sql in large.statements if "FROM messages" in sql]
+    with large.storage.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        if not isinstance(driver, psycopg.Connection):
+            (step,) = plan_of_sqlite(driver, sql)
+            assert "COVERING INDEX ix_messages_session_key_author_key_key" in step
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(3, 1), (2, 2)])

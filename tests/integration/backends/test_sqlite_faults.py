@@ -320,6 +320,7 @@ def test_the_log_is_copied_into_the_file_while_idle(
     storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memservice_sqlite.connections.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("memservice_sqlite.log_copies.LogCopies.committed", lambda self: None)
     storage.write(
         lambda tx: tx.rows.put([r.Fact(name=f"{n}", value="x" * 500) for n in range(200)])
     )

@@ -16,6 +16,7 @@ from memservice.spi.text import TextRow
 from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sql.migrating import upgrade
 from memservice_sqlite import connections, reclaiming, text_levels, text_merges
+from memservice_sqlite.log_copies import LogCopies
 from memservice_sqlite.storage import SqliteStorage
 from support.stores.sqlite_store import migrated, opened
 
@@ -32,7 +33,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStorage]:
-    monkeypatch.setattr(connections, "WAL_PAGES", 10**6)  # the log only grows
+    # The log only grows.
+    monkeypatch.setattr(connections, "WAL_PAGES", 10**6)
+    monkeypatch.setattr(LogCopies, "committed", lambda self: None)
     storage = migrated(path)
     yield storage
     storage.close()
