@@ -4,6 +4,7 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from flask import Request
@@ -134,6 +135,16 @@ class StrictReader:
 
     def _hint(self, name: str) -> str:
         return did_you_mean(name[:_MAX_HINTED], self._parameter_names, cutoff=0.7) or "."
+
+
+def refuse(request: Request, refused: Mapping[str, str], problems: list[Problem]) -> None:
+    """Report these query parameters, each with the reason."""
+    with suppress(UnicodeDecodeError):  # without UTF-8, none of them was sent
+        problems.extend(
+            Problem(("query", name), reason, _UNKNOWN)
+            for name, reason in refused.items()
+            if name in request.args
+        )
 
 
 class HeaderReader:

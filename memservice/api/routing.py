@@ -36,6 +36,7 @@ from memservice.api.parsing import (
     StrictReader,
     claims_json,
     path_problems,
+    refuse,
 )
 from memservice.api.service_schemas import HTTPError, HTTPValidationError
 from memservice.domain.errors import InvalidInput, Problem
@@ -101,6 +102,8 @@ class Operation:
     """The document declares the key as optional, for compatibility. It is required nevertheless."""
     strict: bool = False
     """Refuse unknown query parameters and any body instead of ignoring them (`StrictReader`)."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Query parameters that are refused, although others are ignored, with the reason."""
     locations: Mapping[Loc, Loc] = field(default_factory=dict)
     """Locations of service arguments with another name in the request, by their beginning
     (`Locations.exceptions`)."""
@@ -208,6 +211,7 @@ def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, An
     if operation.form is not None:
         read_body = FormReader(operation.form).read
     refuse_unknown = StrictReader(operation.query).check if operation.strict else None
+    refused = operation.refused
     large = operation.large
 
     def read(path: Mapping[str, str]) -> tuple[Any, Any, Any]:
@@ -216,6 +220,8 @@ def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, An
         problems: list[Problem] = list(path_problems(path))
         if refuse_unknown:
             refuse_unknown(request, problems)
+        if refused:
+            refuse(request, refused, problems)
         query = read_query(request, problems) if read_query else {}
         headers = read_headers(request, problems) if read_headers else {}
         body = read_body(request, problems) if read_body else None

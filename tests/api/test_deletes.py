@@ -327,3 +327,12 @@ def test_a_misspelt_option_erases_nothing(
         api.refused(api.call("DELETE", path, {"dry_run": True}), ["body", "dry_run"])
     assert api.ok(api.get(f"/sessions/talk/messages/{message['id']}"))["content"] == "Hi."
     assert api.ok(api.get("/erasures"))["items"] == []
+
+
+def test_a_session_or_workspace_with_dry_run_is_not_deleted(api: Api) -> None:
+    api.say("talk", ("alice", "Hi."))
+    for path in ("/sessions/talk", ""):
+        api.refused(api.delete(f"{path}?dry_run=true"), ["query", "dry_run"])
+    assert api.ok(api.get("/erasures"))["items"] == []
+    assert len(api.ids("/sessions/talk/messages/list")) == 1
+    api.ok(api.delete("/sessions/talk?other=true"), 202)

@@ -21,6 +21,11 @@ class Accepted:
     message: str
 
 
+NO_DRY_RUN = {
+    "dry_run": "This route has no dry run: only DELETE of a peer has. Nothing was deleted"
+}
+"""The other parameters that these routes do not know are ignored."""
+
 AcceptedResponse = tuple[Accepted, int, Mapping[str, str]]
 """Body, status, and the header `Location` with the path of the receipt."""
 
@@ -29,6 +34,7 @@ AcceptedResponse = tuple[Accepted, int, Mapping[str, str]]
     "DELETE",
     "/v3/workspaces/<workspace_id>/sessions/<session_id>",
     access=RouteAccess(workspace="workspace_id", session="session_id"),
+    refused=NO_DRY_RUN,
     answer=AcceptedShape,
     status=(202,),
 )
@@ -48,6 +54,7 @@ def delete_session(call: Call, workspace_id: str, session_id: str) -> AcceptedRe
     "DELETE",
     "/v3/workspaces/<workspace_id>",
     access=RouteAccess(workspace="workspace_id"),
+    refused=NO_DRY_RUN,
     answer=AcceptedShape,
     status=(202,),
 )
