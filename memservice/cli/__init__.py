@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 
 import click
 
 import memservice
-from memservice.cli.backups import backup, restore
-from memservice.cli.config import config
-from memservice.cli.db import db
-from memservice.cli.doctor import doctor
-from memservice.cli.dreams import dreams
-from memservice.cli.erasures import erasures
-from memservice.cli.history import import_history_command
-from memservice.cli.init import init
-from memservice.cli.jobs import jobs
-from memservice.cli.keys import keys
-from memservice.cli.look import ask, peers, search, sessions, show, workspaces
-from memservice.cli.members import console, members
 from memservice.cli.options import State
-from memservice.cli.plugins import plugins
-from memservice.cli.reembed import reembed
-from memservice.cli.serve import serve
-from memservice.cli.stores import CommandState
-from memservice.cli.transfer import (
-    copy_command,
-    export_command,
-    import_command,
-    import_from_command,
-)
-from memservice.cli.usage import usage
-from memservice.cli.worker import worker
-from memservice.cli.workers import workers
 from memservice.domain.errors import ConfigurationError, MemserviceError
 from memservice.domain.values import printable
+
+COMMANDS = {
+    "init": "init:init",
+    "serve": "serve:serve",
+    "worker": "worker:worker",
+    "workers": "workers:workers",
+    "db": "db:db",
+    "jobs": "jobs:jobs",
+    "dreams": "dreams:dreams",
+    "erasures": "erasures:erasures",
+    "keys": "keys:keys",
+    "console": "members:console",
+    "members": "members:members",
+    "plugins": "plugins:plugins",
+    "config": "config:config",
+    "export": "transfer:export_command",
+    "import": "transfer:import_command",
+    "import-from": "transfer:import_from_command",
+    "import-history": "history:import_history_command",
+    "copy": "transfer:copy_command",
+    "backup": "backups:backup",
+    "restore": "backups:restore",
+    "reembed": "reembed:reembed",
+    "usage": "usage:usage",
+    "doctor": "doctor:doctor",
+    "workspaces": "look:workspaces",
+    "peers": "look:peers",
+    "sessions": "look:sessions",
+    "search": "look:search",
+    "show": "look:show",
+    "ask": "look:ask",
+}
+"""The built-in commands: name → module of this package, and variable. A call imports only the
+module of its own command: all of them take a second."""
 
 
 class Commands(click.Group):
@@ -45,10 +55,14 @@ class Commands(click.Group):
     built in, and for the list of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self._plugin_commands(ctx)})
+        return sorted({*COMMANDS, *self._plugin_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, cmd_name) or self._plugin_commands(ctx).get(cmd_name)
+        if cmd_name not in COMMANDS:
+            return self._plugin_commands(ctx).get(cmd_name)
+        module, _, variable = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"memservice.cli.{module}"), variable)
+        return command
 
     def _plugin_commands(self, ctx: click.Context) -> dict[str, click.Command]:
         """Commands of plugins by name. A plugin that fails is reported, and does not affect
@@ -84,7 +98,7 @@ class Commands(click.Group):
                 )
                 continue
             for name, command in provided:
-                if name in self.commands or name in commands:
+                if name in COMMANDS or name in commands:
                     click.echo(
                         (
                             f"memservice: the command {name!r} of plugin {plugin!r} is ignored: "
@@ -111,41 +125,9 @@ class Commands(click.Group):
 @click.pass_context
 def cli(context: click.Context, config_file: Path | None) -> None:
     """Long-term memory for software agents, self-hosted."""
+    from memservice.cli.stores import CommandState
+
     context.obj = CommandState(config_file)
-
-
-for command in (
-    init,
-    serve,
-    worker,
-    workers,
-    db,
-    jobs,
-    dreams,
-    erasures,
-    keys,
-    console,
-    members,
-    plugins,
-    config,
-    export_command,
-    import_command,
-    import_from_command,
-    import_history_command,
-    copy_command,
-    backup,
-    restore,
-    reembed,
-    usage,
-    doctor,
-    workspaces,
-    peers,
-    sessions,
-    search,
-    show,
-    ask,
-):
-    cli.add_command(command)
 
 
 def sentence(error: MemserviceError | OSError) -> str:

@@ -6,27 +6,25 @@ import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from memservice.api import exposure
-from memservice.cli.operator import OPERATOR
 from memservice.cli.options import State
-from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.reasoning import warnings as model_warnings
-from memservice.runtime import Runtime
-from memservice.services import store_compatibility
-from memservice.services.members import links
-from memservice.serving.banner import banner
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
+from memservice.serving.preparation import in_child
 from memservice.serving.supervisor import Plan, Supervisor, listen
 from memservice.settings import Settings, data_directory
 from memservice.settings.service import Server
 from memservice.spi.capabilities import Capability
+
+if TYPE_CHECKING:
+    from memservice.runtime import Runtime
 
 
 @click.command()
@@ -104,23 +102,22 @@ def _run(
     )
     supervisor = Supervisor(listener, plan)
     supervisor.start()
+    is_child = False
+
+    def prepare() -> list[str]:
+        nonlocal is_child
+        is_child = True
+        return _prepared(state, server, with_worker)
+
     try:
-        data_directory.create(state.settings.data_directory)
-        runtime = open_runtime(state.settings, plugins=state.plugins)
-        try:
-            runtime.storage.migrate()
-            store_compatibility.initialise(runtime)
-            # Open reasoners here too, so that one that cannot start is reported now and not by a
-            # worker that dies repeatedly.
-            for name in set(runtime.reasoners.values()):
-                runtime.reasoner(name)
-            lines = banner(runtime, with_worker)
-            lines += _first_link(runtime, server)
-        finally:
-            runtime.close()
+        lines = in_child(prepare)
     except BaseException:
-        supervisor.abort()
+        if not is_child:
+            supervisor.abort()
         raise
+    if lines is None:
+        supervisor.abort()
+        sys.exit(1)
     for line in lines:
         click.echo(line)
     for line in (
@@ -134,8 +131,32 @@ def _run(
     sys.exit(supervisor.run())
 
 
+def _prepared(state: State, server: Server, with_worker: bool) -> list[str]:
+    """Create or upgrade the store, and see that everything it needs can be opened. Returns the
+    lines of the banner."""
+    from memservice.compose import open_runtime
+    from memservice.services import store_compatibility
+    from memservice.serving.banner import banner
+
+    data_directory.create(state.settings.data_directory)
+    runtime = open_runtime(state.settings, plugins=state.plugins)
+    try:
+        runtime.storage.migrate()
+        store_compatibility.initialise(runtime)
+        # Open reasoners here too, so that one that cannot start is reported now and not by a
+        # worker that dies repeatedly.
+        for name in set(runtime.reasoners.values()):
+            runtime.reasoner(name)
+        return [*banner(runtime, with_worker), *_first_link(runtime, server)]
+    finally:
+        runtime.close()
+
+
 def _first_link(runtime: Runtime, server: Server) -> list[str]:
     """While the console has no member: a link that makes the first owner."""
+    from memservice.cli.operator import OPERATOR
+    from memservice.services.members import links
+
     settings = replace(runtime.settings, server=server)
     if not (settings.auth.use_auth and settings.console.enabled):
         return []

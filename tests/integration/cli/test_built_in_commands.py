@@ -1,0 +1,30 @@
+"""The table of built-in commands, whose modules are imported when they are called."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from memservice.cli import COMMANDS, cli
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_found_by_its_name(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+
+
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        (["memservice.cli"], ["memservice.compose", "memservice.runtime", "memservice.services"]),
+        (["memservice.cli.serve"], ["memservice.compose", "memservice.runtime", "sqlalchemy"]),
+    ],
+)
+def test_a_call_imports_little_that_it_does_not_need(modules: list[str], absent: list[str]) -> None:
+    code = f"import sys, {', '.join(modules)}; print([m for m in {absent} if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
