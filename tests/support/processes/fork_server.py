@@ -69,15 +69,16 @@ def preload() -> None:
     """Import what the command, the server and the worker import, and compile the server's routes.
     Leave nothing open, and leave out prometheus_client, which reads the environment when it is
     imported."""
-    for module in PRELOADED:
-        importlib.import_module(module)
     from memservice.app import create_app
-    from memservice.cli import plugins_check
+    from memservice.cli import COMMANDS, plugins_check
     from memservice.compose import open_runtime
     from memservice.domain import tokens
     from memservice.serving.supervisor import Supervisor
     from memservice.settings import load_settings
 
+    commands = {path.partition(":")[0] for path in COMMANDS.values()}
+    for module in (*PRELOADED, *(f"memservice.cli.{name}" for name in sorted(commands))):
+        importlib.import_module(module)
     share_compiled_rules()
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings(
