@@ -35,6 +35,7 @@ from memservice.services import (
     indexing,
     moments,
     scopes,
+    supersession,
     validation,
     visibility,
     workspaces,
@@ -407,6 +408,7 @@ def delete(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> No
             if conclusion.level == EXPLICIT:
                 tx.conclusions.count_explicit(conclusion.collection_key, -1)
             indexing.remove_conclusions(rt, tx, conclusion.workspace_key, [conclusion.key])
+        supersession.forget_reasons(tx, [conclusion])
         dream_changes.discard_citing(tx, [conclusion])
 
     rt.storage.write(change)

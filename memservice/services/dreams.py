@@ -294,11 +294,13 @@ def restore_superseded(
     for row in superseded:
         end, superseded_at = ends[row.key]
         if end in remaining:
+            # The reason may have the words of the one that is erased.
             tx.rows.change(
                 Conclusion,
                 equals(key=row.key),
                 superseded_by=end,
                 superseded_at=superseded_at,
+                internal=supersession.without_reason(row),
             )
         else:
             restored.append(row)

@@ -107,15 +107,15 @@ def make_live(
     they had never been superseded.
     """
     twins = _live_twins(tx, rows, ignored)
-    for row in rows:
-        if row.key in twins:
-            tx.rows.change(Conclusion, equals(key=row.key), superseded_by=twins[row.key].key)
     # The same text twice among the rows, as in one session, is restored once.
-    distinct = {
-        (row.collection_key, row.level, row.fingerprint, row.session_key): row
-        for row in rows
-        if row.key not in twins
-    }
+    distinct = {_identity_in_session(row): row for row in rows if row.key not in twins}
+    for row in rows:
+        twin = twins.get(row.key) or distinct[_identity_in_session(row)]
+        if twin is not row:
+            internal = without_reason(row)
+            tx.rows.change(
+                Conclusion, equals(key=row.key), superseded_by=twin.key, internal=internal
+            )
     now = rt.clock()
     live = [_revived(row, now if with_lapse else None) for row in distinct.values()]
     if not live:
@@ -128,6 +128,31 @@ def make_live(
     return live
 
 
+def _identity_in_session(row: Conclusion) -> tuple[int, str, str, int | None]:
+    """What only one live conclusion may have."""
+    return row.collection_key, row.level, row.fingerprint, row.session_key
+
+
+def forget_reasons(tx: Transaction, successors: Sequence[Conclusion]) -> None:
+    """Remove the reasons why these conclusions superseded others: a reason does not name its
+    sources, and a model may have put their words into it."""
+    if not successors:
+        return
+    replaced = equals(
+        collection_key=tuple({row.collection_key for row in successors}),
+        state=SUPERSEDED,
+        superseded_by=tuple(row.key for row in successors),
+    )
+    for row in tx.rows.page(Conclusion, replaced):
+        if REASON in row.internal:
+            tx.rows.change(Conclusion, equals(key=row.key), internal=without_reason(row))
+
+
+def without_reason(row: Conclusion) -> dict[str, Any]:
+    """Its `internal` without the reason why it was superseded."""
+    return {name: row.internal[name] for name in row.internal if name != REASON}
+
+
 def without_history(row: Conclusion) -> dict[str, Any]:
     """Its `internal` for a successor: without what only its own history is about."""
     return {name: row.internal[name] for name in row.internal if name not in (REASON, LAPSES)}
@@ -136,7 +161,7 @@ def without_history(row: Conclusion) -> dict[str, Any]:
 def _revived(row: Conclusion, now: datetime | None) -> Conclusion:
     """A superseded conclusion as a live one, with a lapse that ends now; None: without a lapse. A
     lapse of which the start is unknown starts when the conclusion was recorded."""
-    internal = {name: row.internal[name] for name in row.internal if name != REASON}
+    internal = without_reason(row)
     if now is not None:
         start = row.superseded_at or row.created_at
         internal[LAPSES] = [*internal.get(LAPSES, ()), [start.isoformat(), now.isoformat()]]

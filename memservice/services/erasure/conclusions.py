@@ -11,7 +11,7 @@ from typing import Any
 from memservice.domain.filters import equals
 from memservice.domain.records import DEDUCTIVE, EXPLICIT, LIVE, Conclusion, Message
 from memservice.runtime import Runtime
-from memservice.services import dream_changes, dreams, indexing
+from memservice.services import dream_changes, dreams, indexing, supersession
 from memservice.services.erasure import cards, notes, work
 from memservice.spi.repositories import Position
 from memservice.spi.storage import Transaction
@@ -143,6 +143,7 @@ class _Cascade:
 
     def store(self, erased_uids: Iterable[str]) -> None:
         """Store the conclusions that lost a source. `erased_uids`: uids of erased messages."""
+        supersession.forget_reasons(self._tx, list(self.changed.values()))
         adjust(self._tx, self._workspace_key, list(self.changed.values()), set(erased_uids))
 
 

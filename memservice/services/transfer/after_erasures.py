@@ -65,9 +65,23 @@ def _restore(
             equals(key=row.key),
             superseded_by=successor.key,
             superseded_at=None if ended_at is None else parse_time(ended_at),
+            internal=supersession.without_reason(row),
         )
     if live:
         supersession.make_live(rt, tx, live, with_lapse=False)
+
+
+def forget_reasons(rt: Runtime, workspace_key: int, successors: Collection[str]) -> None:
+    """Remove the reasons of conclusions that were superseded by these ones, which lost a source.
+    `successors`: uids here."""
+    uids = sorted(successors)
+    for start in range(0, len(uids), BATCH_SIZE):
+        condition = equals(workspace_key=workspace_key, uid=tuple(uids[start : start + BATCH_SIZE]))
+        rt.storage.write(
+            lambda tx, condition=condition: supersession.forget_reasons(  # type: ignore[misc]
+                tx, tx.rows.page(r.Conclusion, condition)
+            )
+        )
 
 
 def _end(link: Supersession, left_out: Mapping[str, Supersession]) -> Supersession:

@@ -367,6 +367,7 @@ class ErasedRows:
         erased = after_erasures.erase_based_on(self._rt, workspace_key, self._successors)
         self.counts[BY_RECORD[r.Conclusion].name] += erased
         after_erasures.restore(self._rt, workspace_key, superseded, self._successors)
+        after_erasures.forget_reasons(self._rt, workspace_key, self._adapted_uids)
         after_erasures.summarise(self._rt, workspace_key, self._summaries)
 
 

@@ -18,6 +18,7 @@ from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.services import cards, deletion, dream_changes, sessions, workspaces
 from memservice.services.erasure import messages, peers, retention
+from memservice.services.supersession import REASON
 from memservice.services.tasks import outbox
 from memservice.services.transfer import importing
 from memservice.services.transfer.copying import CopyMismatch, copy
@@ -122,9 +123,15 @@ def conclude(
     return pipeline.rt.storage.write(lambda tx: tx.conclusions.put([row]))[0]
 
 
-def supersede(pipeline: Pipeline, old: r.Conclusion, new: r.Conclusion) -> None:
+def supersede(
+    pipeline: Pipeline, old: r.Conclusion, new: r.Conclusion, reason: str | None = None
+) -> None:
     changed = replace(
-        old, state=r.SUPERSEDED, superseded_by=new.key, superseded_at=pipeline.clock()
+        old,
+        state=r.SUPERSEDED,
+        superseded_by=new.key,
+        superseded_at=pipeline.clock(),
+        internal=old.internal if reason is None else {**old.internal, REASON: reason},
     )
     pipeline.rt.storage.write(lambda tx: tx.conclusions.put([changed]))
 
@@ -193,6 +200,24 @@ def test_under_another_name_the_import_is_as_the_erasure_left_the_rest(
     assert not any(load(pipeline, lines, "copy").stored.values())
     pipeline.work()
     assert len(everything(pipeline).splitlines()) == number
+
+
+def test_a_reason_that_may_quote_what_is_left_out_is_left_out(pipeline: Pipeline) -> None:
+    by_text = {row.content: row for row in pipeline.conclusions("bob")}
+    owns, sings = by_text[f"I own a {MARKER}."], by_text["I sing."]
+    plain: dict[str, Any] = {"source_ids": None, "level": r.EXPLICIT}
+    birds, cats = (conclude(pipeline, f"I own {pets}.", [], **plain) for pets in ("birds", "cats"))
+    supersede(pipeline, birds, owns, f"birds, then a {MARKER}")
+    supersede(pipeline, owns, sings, f"no {MARKER} any more")
+    supersede(pipeline, cats, by_text["an animal singer"], f"a {MARKER} and songs")
+    lines = exported(pipeline)
+    erase_message(pipeline)
+    pipeline.work()
+    left = comparable(pipeline)
+    load(pipeline, lines, "copy")
+    pipeline.work()
+    assert MARKER not in everything(pipeline)
+    assert comparable(pipeline, "copy") == left
 
 
 def test_the_rest_fits_together_without_an_erased_message(pipeline: Pipeline) -> None:

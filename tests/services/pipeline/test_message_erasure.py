@@ -13,8 +13,8 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.pipeline.derive import store
+from memservice.services import conclusions, sessions, supersession
 from memservice.services import messages as message_service
-from memservice.services import sessions
 from memservice.services.erasure import messages, positions, remains
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.paging import Paging
@@ -178,6 +178,68 @@ def test_a_superseded_conclusion_is_live_again(pipeline: Pipeline) -> None:
     )
     delete(pipeline, second)
     assert pipeline.texts("alice") == ["I like tea."]
+
+
+def supersede(pipeline: Pipeline, old: r.Conclusion, new: r.Conclusion, reason: str) -> None:
+    steps = [supersession.Supersession(old, new.key, reason)]
+    pipeline.rt.storage.write(
+        lambda tx: supersession.supersede(pipeline.rt, tx, old.workspace_key, steps)
+    )
+
+
+def reasons(pipeline: Pipeline) -> dict[str, str | None]:
+    """Of the superseded conclusions of Alice, by text."""
+    with pipeline.rt.storage.read() as tx:
+        rows = tx.rows.page(r.Conclusion, equals(observed="alice", state=r.SUPERSEDED))
+    return {row.content: row.internal.get(supersession.REASON) for row in rows}
+
+
+def test_a_reason_goes_with_the_conclusion_that_it_quotes(pipeline: Pipeline) -> None:
+    _, second, _ = pipeline.say(
+        "s", ("alice", "I like tea."), ("alice", "I like quokkas."), ("alice", "I like milk.")
+    )
+    pipeline.work()
+    tea, quokkas, milk = pipeline.conclusions("alice")
+    supersede(pipeline, tea, quokkas, "from tea to quokkas")
+    supersede(pipeline, quokkas, milk, "from quokkas to milk")
+    delete(pipeline, second)
+    assert reasons(pipeline) == {"I like tea.": None}
+    assert "quokka" not in everything(pipeline)
+
+
+def test_a_reason_goes_if_a_live_conclusion_has_the_same_text(pipeline: Pipeline) -> None:
+    _, second = pipeline.say("s", ("alice", "I like tea."), ("alice", "I like quokkas."))
+    pipeline.work()
+    tea, quokkas = pipeline.conclusions("alice")
+    supersede(pipeline, tea, quokkas, "from tea to quokkas")
+    pipeline.say("other", ("alice", "I like tea."))
+    pipeline.work()
+    delete(pipeline, second)
+    assert reasons(pipeline) == {"I like tea.": None}
+    assert pipeline.texts("alice") == ["I like tea."]
+    assert "quokka" not in everything(pipeline)
+
+
+def test_a_reason_goes_when_its_conclusion_loses_a_source(pipeline: Pipeline) -> None:
+    first, _ = pipeline.say("s", ("alice", "I like tea."), ("alice", "I like milk."))
+    pipeline.work()
+    _, milk = pipeline.conclusions("alice")
+    pipeline.rt.storage.write(
+        lambda tx: tx.conclusions.put([replace(milk, message_keys=[first.key, *milk.message_keys])])
+    )
+    again = conclude(pipeline, "I like water.", [milk], message_keys=milk.message_keys)
+    supersede(pipeline, again, milk, "no water since the quokka")
+    delete(pipeline, first)
+    assert reasons(pipeline) == {"I like water.": None}
+
+
+def test_a_reason_goes_with_the_conclusion_that_a_caller_deletes(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."), ("alice", "I like quokkas."))
+    pipeline.work()
+    tea, quokkas = pipeline.conclusions("alice")
+    supersede(pipeline, tea, quokkas, "from tea to quokkas")
+    conclusions.delete(pipeline.rt, PRINCIPAL, WORKSPACE, quokkas.uid)
+    assert reasons(pipeline) == {"I like tea.": None}
 
 
 def test_a_summary_is_made_again_without_the_message(open_pipeline: OpenPipeline) -> None:
