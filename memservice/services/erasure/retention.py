@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from memservice.domain import configuration
 from memservice.domain.filters import all_of, equals
-from memservice.domain.filters.ast import Compare, Condition, Not
+from memservice.domain.filters.ast import Any_, Compare, Condition, Not
 from memservice.domain.records import (
     ACTIVE,
     ARCHIVED,
@@ -38,7 +38,7 @@ _SEQ = (Order("seq"),)
 
 def erase_messages(rt: Runtime, session_key: int, now: datetime) -> int:
     """Erase the next messages of a session that are older than its retention at the time `now`, by
-    their `created_at`; at most `BATCH_SIZE`. Returns their number."""
+    their `created_at` or `stored_at`; at most `BATCH_SIZE`. Returns their number."""
     with rt.storage.read() as tx:
         stored = _session(tx, session_key)
         if stored is None:
@@ -159,7 +159,11 @@ def _before(now: datetime, days: int) -> datetime:
 
 
 def _old(session: Session, now: datetime, days: int) -> Condition:
-    return all_of(equals(session_key=session.key), Compare("created_at", "lt", _before(now, days)))
+    """Messages that are older, by their own time or by the time at which they were stored: a
+    caller may give a time in the future."""
+    before = _before(now, days)
+    times = (Compare("created_at", "lt", before), Compare("stored_at", "lt", before))
+    return all_of(equals(session_key=session.key), Any_(times))
 
 
 def _without_own_days(tx: Transaction, workspace: Workspace) -> Condition:

@@ -59,4 +59,8 @@ class ExpiredLines:
                 before = self._conclusions.get(None)
         else:
             return False
-        return before is not None and parse_time(line["created_at"]) < before
+        # Like `retention`: a message also counts from the time at which it was stored.
+        times = (line["created_at"], line.get("stored_at"))
+        return before is not None and any(
+            parse_time(time) < before for time in times if time is not None
+        )

@@ -96,6 +96,20 @@ def test_a_message_of_exactly_the_limit_stays(services: Services) -> None:
     assert stored(services) == []
 
 
+def test_a_message_with_a_time_in_the_future_is_erased_after_the_same_days(
+    services: Services,
+) -> None:
+    (future,) = services.say("talk", ("alice", "I live in Oslo."))
+    later = services.clock() + timedelta(days=1_000)
+    services.rt.storage.write(
+        lambda tx: tx.rows.change(Message, equals(key=future.key), created_at=later)
+    )
+    configure(services, messages_days=1)
+    services.clock.advance(days=1, seconds=1)
+    expire(services)
+    assert stored(services) == []
+
+
 def test_a_session_can_set_its_own_days(services: Services) -> None:
     services.say("talk", ("alice", "One."))
     services.say("other", ("alice", "Two."))
