@@ -54,7 +54,7 @@ def counts(
             "conclusions": tx.rows.count(Conclusion, _of_pairs(workspace, peer)),
             "cards": tx.rows.count(Card, _in(workspace, own_or_about)),
             "members": tx.rows.count(Member, equals(peer_key=peer.key)),
-            "api_keys": tx.rows.count(ApiKey, equals(workspace=workspace.slug, peer=peer.slug)),
+            "api_keys": tx.rows.count(ApiKey, _valid_keys(workspace, peer)),
             "named_collections": tx.rows.count(NamedCollection, owner),
             "documents": tx.rows.count(Document, owner),
             "metamessages": tx.rows.count(Metamessage, owner),
@@ -93,14 +93,19 @@ def erase(
         tx.rows.delete(PeerName, equals(peer_key=peer.key))
         tx.rows.change(Member, equals(peer_key=peer.key), kind=ERASED, peer=name, left_at=now)
         own_or_about = Any_((equals(observer_key=peer.key), equals(target=peer.slug)))
-        tx.rows.delete(Card, _in(workspace, own_or_about))
-        tx.keys.revoke_of(now, workspace.slug, peer_id=peer.slug)
+        erased_counts = {
+            "cards": tx.rows.delete(Card, _in(workspace, own_or_about)),
+            "api_keys": tx.keys.revoke_of(now, workspace.slug, peer_id=peer.slug),
+        }
+        # A label may name the person.
+        tx.rows.change(ApiKey, equals(workspace=workspace.slug, peer=peer.slug), label=None)
         is_redacted = choice == mentions.REDACT
         task = outbox.erase_peer(
             rt,
             peer,
             names_of(peer) if is_redacted else (),
             mentions.newest(tx) if is_redacted else None,
+            {table: number for table, number in erased_counts.items() if number},
         )
         request = ErasureRequest(
             receipts.PEER, workspace, slug, peer.uid, options={"mentions": choice}
@@ -135,6 +140,10 @@ def _require(
 
 def _in(workspace: Workspace, condition: Condition) -> Condition:
     return all_of(equals(workspace_key=workspace.key), condition)
+
+
+def _valid_keys(workspace: Workspace, peer: Peer) -> Condition:
+    return equals(workspace=workspace.slug, peer=peer.slug, revoked_at=None)
 
 
 def _of_pairs(workspace: Workspace, peer: Peer) -> Condition:

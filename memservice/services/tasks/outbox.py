@@ -256,15 +256,20 @@ REDACTION = "redaction"
 
 
 def erase_peer(
-    rt: Runtime, peer: Peer, names: Sequence[str] = (), through: Mapping[str, int] | None = None
+    rt: Runtime,
+    peer: Peer,
+    names: Sequence[str] = (),
+    through: Mapping[str, int] | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> Task:
     """Erase a peer that is gone for callers. Like `erase_session`, only the payload refers to it.
     With `names`, its mentions in what others said are replaced, in rows up to the keys `through`,
-    by table; then the names are removed from the payload."""
+    by table; then the names are removed from the payload. `counts`: the number of rows that are
+    erased already, and of revoked keys, by table."""
     payload: dict[str, Any] = {"peer": peer.key, "workspace": peer.workspace_key}
     if names:
         payload[REDACTION] = {"names": list(names), "through": dict(through or {})}
-    return _task(rt, ERASE, payload=payload)
+    return _task(rt, ERASE, payload=payload, outcome=dict(counts or {}))
 
 
 def repack(rt: Runtime, session: Session, first: int) -> Task:

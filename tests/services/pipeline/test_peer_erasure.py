@@ -153,6 +153,7 @@ def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
     assert done.state == r.FINISHED, [task.last_error for task in pipeline.tasks(kinds.ERASE)]
     assert (done.counts["messages"], done.counts["peers"]) == (75, 1)
     assert done.counts["conclusions"] == before["conclusions"]
+    assert done.counts["cards"] == before["cards"]
     text = all_rows(pipeline, r.Erasure, r.Task)
     assert "apples" not in text
     assert "alice" not in text
@@ -273,6 +274,28 @@ def test_scopes_and_narrow_keys_are_refused(pipeline: Pipeline) -> None:
     with pytest.raises(Unauthorised):
         peers.erase(pipeline.rt, own, WORKSPACE, "bob")
     assert peers.erase(pipeline.rt, own, WORKSPACE, "alice").state == r.ACCEPTED
+
+
+def test_keys_are_counted_and_lose_their_labels(pipeline: Pipeline) -> None:
+    pipeline.say("s", ("alice", "I like tea."))
+    pipeline.work()
+    of_alice: dict[str, Any] = {
+        "workspace": WORKSPACE,
+        "peer": "alice",
+        "created_at": pipeline.clock(),
+    }
+    times = {"valid": None, "revoked": pipeline.clock()}
+    keys = [
+        r.ApiKey(uid=uid, label="phone of Alice Example", revoked_at=at, **of_alice)
+        for uid, at in times.items()
+    ]
+    pipeline.rt.storage.write(lambda tx: tx.rows.put(keys))
+    assert peers.counts(pipeline.rt, PRINCIPAL, WORKSPACE, "alice")["api_keys"] == 1
+    erasure = erase(pipeline)
+    pipeline.work()
+    assert receipt(pipeline, erasure).counts["api_keys"] == 1
+    with pipeline.rt.storage.read() as tx:
+        assert [key.label for key in tx.rows.page(r.ApiKey)] == [None, None]
 
 
 def test_several_batches_are_checked_together(
