@@ -26,6 +26,8 @@ from memservice.domain.filters.ast import (
 )
 from memservice.domain.filters.jsontext import contains, fold, order, value_number, value_text
 
+_ORDERED = frozenset({bool, int, float, str, datetime})
+
 
 def matches(row: Any, node: Condition) -> bool:
     """Whether the record `row` satisfies `node`. Values of different types (a bool is not a number)
@@ -93,7 +95,9 @@ def _key_compare(row_value: Any, node: KeyCompare) -> bool:
 
 def _order(row_value: Any, value: Any) -> int | None:
     """-1, 0 or 1; None if the two cannot be compared (null, or different types)."""
-    if isinstance(row_value, bool) or isinstance(value, bool):
+    if type(row_value) is type(value) and type(value) in _ORDERED:  # nearly always
+        comparable = True
+    elif isinstance(row_value, bool) or isinstance(value, bool):
         comparable = isinstance(row_value, bool) and isinstance(value, bool)
     elif isinstance(row_value, int | float):
         return order(row_value, value) if isinstance(value, int | float) else None
