@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,7 +173,7 @@ def shared_by_stores() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         sharing.share_statements(patch)
         sharing.share_metadata(patch)
-        sharing.share_hooks(patch)
+        sharing.find_hooks_fast(patch)
         yield
 
 
@@ -235,6 +237,16 @@ class FailedSubtests:
 @pytest.fixture
 def subtests(subtests: pytest.Subtests) -> FailedSubtests:
     return FailedSubtests(subtests)
+
+
+_folders = count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder. The fixture of pytest lists the folders of all earlier tests for each."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    return tmp_path_factory.mktemp(f"{name}-{next(_folders)}", numbered=False)
 
 
 @pytest.fixture(scope="session")

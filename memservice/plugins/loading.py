@@ -16,7 +16,7 @@ import pluggy
 from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins.kinds import Failure, Origin, described
-from memservice.plugins.registry import Plugins
+from memservice.plugins.registry import Plugins, implementing
 from memservice.plugins.requirements import WRITE_HOOKS, changes_writes
 from memservice.spi import providers as p
 
@@ -165,7 +165,8 @@ def _declared(
     """The settings that the hooks of each plugin declare, each with the plugin's registered name. A
     plugin whose declaration fails is not used."""
     settings = []
-    for name, origin in list(origins.items()):
+    plugins = implementing(manager, SETTINGS_HOOK)
+    for name, origin in [item for item in origins.items() if item[0] in plugins]:
         others = [manager.get_plugin(other) for other in origins if other != name]
         try:
             caller = manager.subset_hook_caller(SETTINGS_HOOK, others)

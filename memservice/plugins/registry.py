@@ -50,8 +50,10 @@ class Plugins:
         self._give_settings()
         self._providers: dict[Kind, list[tuple[p.Provider, Origin]]] = {kind: [] for kind in KINDS}
         for kind in KINDS:
+            plugins = implementing(manager, kind.hook)
             for name, origin in self._origins.items():
-                self._collect(kind, name, origin)
+                if name in plugins:
+                    self._collect(kind, name, origin)
         for kind in KINDS:
             self._report_duplicates(kind)
 
@@ -394,6 +396,13 @@ class Plugins:
                     f"{install_command(f'{owner.name}[{extra}]')}"
                 )
         return f"{subject} needs {module}, which is not installed: {install_command(module)}"
+
+
+def implementing(manager: pluggy.PluginManager, hook: str) -> set[str]:
+    """The registered names of the plugins that implement a hook."""
+    return {
+        implementation.plugin_name for implementation in getattr(manager.hook, hook).get_hookimpls()
+    }
 
 
 def _default_uri() -> str:

@@ -6,9 +6,8 @@ thousands of times, and computes the same each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import metadata
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -48,19 +47,15 @@ def share_metadata(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(metadata.Distribution, "metadata", property(shared))
 
 
-def share_hooks(patch: pytest.MonkeyPatch) -> None:
-    """Look once at each attribute of a plugin that is a module whether it is a hook. A hook that a
-    test replaces is another value, at which this looks again."""
-    parse = pluggy.PluginManager.parse_hookimpl_opts
-    by_marker: dict[tuple[str, str], tuple[object, Mapping[str, Any] | None]] = {}
+def find_hooks_fast(patch: pytest.MonkeyPatch) -> None:
+    """Find the hooks of a plugin that is a module without `inspect.getattr_static`, which pluggy
+    calls for each of its attributes. A module returns its attributes as they are stored."""
+    find = pluggy._manager._static_hook_attr
+    bound = (classmethod, staticmethod, MethodType)
 
-    def shared(manager: pluggy.PluginManager, plugin: object, name: str) -> Any:
-        if type(plugin) is not ModuleType or name not in vars(plugin):
-            return parse(manager, plugin, name)
-        value, key = vars(plugin)[name], (f"{manager.project_name} {plugin.__name__}", name)
-        if key not in by_marker or by_marker[key][0] is not value:
-            by_marker[key] = value, parse(manager, plugin, name)
-        options = by_marker[key][1]
-        return None if options is None else dict(options)
+    def hook_of(plugin: object, name: str) -> Any:
+        if type(plugin) is not ModuleType or isinstance(value := vars(plugin)[name], bound):
+            return find(plugin, name)
+        return (value, value) if type(value) is FunctionType else None
 
-    patch.setattr(pluggy.PluginManager, "parse_hookimpl_opts", shared)
+    patch.setattr(pluggy._manager, "_static_hook_attr", hook_of)
