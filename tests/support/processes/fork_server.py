@@ -252,7 +252,7 @@ def fork_child(
     """Instead of `Supervisor._spawn`: a fork that runs the command."""
     from memservice.serving import supervisor as product
 
-    environment = product._ONE_THREAD | dict(supervisor._plan.environment) | dict(more)
+    environment = product.LESS_MEMORY | dict(supervisor._plan.environment) | dict(more)
     sys.stdout.flush()
     ready, is_ready = os.pipe()
     pid = os.fork()
