@@ -304,7 +304,8 @@ class _Loader:
             self.stored[record_format.name] += self._rt.storage.write(change)
         except UniqueViolation as error:
             raise Conflict(
-                f"the workspace {self.slug!r} here has conflicting rows: {error}"
+                f"the workspace {self.slug!r} here has conflicting rows: {error}. What was "
+                "stored before this stays; import the file as another workspace with --as"
             ) from error
 
     def _look_up(self, record_format: RecordFormat, lines: Sequence[Line], keys: Keys) -> None:

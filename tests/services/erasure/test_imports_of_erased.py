@@ -202,6 +202,16 @@ def test_under_another_name_the_import_is_as_the_erasure_left_the_rest(
     assert len(everything(pipeline).splitlines()) == number
 
 
+def test_what_was_erased_comes_back_only_as_another_workspace(pipeline: Pipeline) -> None:
+    lines = exported(pipeline)
+    erase_message(pipeline)
+    pipeline.work()
+    with pytest.raises(Conflict, match=r"conflicting rows.*with --as"):
+        importing.load(pipeline.rt, iter(lines), respect_erasures=False)
+    importing.load(pipeline.rt, iter(lines), "copy", respect_erasures=False)
+    assert MARKER in everything(pipeline)
+
+
 def test_a_reason_that_may_quote_what_is_left_out_is_left_out(pipeline: Pipeline) -> None:
     by_text = {row.content: row for row in pipeline.conclusions("bob")}
     owns, sings = by_text[f"I own a {MARKER}."], by_text["I sing."]
