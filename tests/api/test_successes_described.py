@@ -528,6 +528,7 @@ def fields_in(value: Any, fields: Sequence[str], field: str = "") -> Iterator[st
             yield from fields_in(inner, fields, f"{field}[]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_each_successful_answer_matches_the_document(
     calls_by_route: dict[tuple[str, str], RouteCalls], method: str, path: str

@@ -172,6 +172,7 @@ def test_a_repetition_adds_nothing(services: Services, file: Path, name: str) ->
     assert after == before
 
 
+@pytest.mark.slow
 def test_an_interrupted_import_is_continued(services: Services, file: Path) -> None:
     items = [{"session": f"s{n % 7}", "peer": "p", "content": f"text {n}"} for n in range(1_500)]
     file.write_text(histories.lines(*items), encoding="utf-8")
@@ -403,6 +404,7 @@ def test_entries_are_those_of_the_whole_document(monkeypatch: pytest.MonkeyPatch
             assert numbers == [2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_long_list_is_not_in_memory_as_a_whole() -> None:
     size = 60_000
 

@@ -90,10 +90,11 @@ def test_equal_messages_come_in_the_order_in_which_they_were_stored(services: Se
     assert [message.session for message in hits] == [f"s{number}" for number in range(30)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "few", [0, message_ranking.EXACT_RANKING_MAX], ids=["further down the list", "among few"]
 )
-@pytest.mark.parametrize("limit", [1, pytest.param(7, marks=pytest.mark.slow), 25])
+@pytest.mark.parametrize("limit", [1, 7, 25])
 def test_filtered_searches_continue_until_enough_or_no_rows_are_left(
     open_services: OpenServices, limit: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

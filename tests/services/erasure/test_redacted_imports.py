@@ -186,6 +186,7 @@ def test_what_dreams_proposed_from_names_does_not_come_back(pipeline: Pipeline) 
     assert task["payload"][dream_changes.PROPOSAL]["reason"] == f"{MARK} rows"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workspace", [WORKSPACE, "copy"])
 @pytest.mark.parametrize(
     ("kind", "text"),

@@ -77,6 +77,7 @@ def introduces_answers(introduction: str, language: str) -> bool:
     return introduction.endswith(TEXTS[language].about.partition("{name}")[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_statements_answer_questions_in_other_words(language: str, tmp_path: Path) -> None:
     runtime = opened(language, tmp_path)
@@ -91,6 +92,7 @@ def test_statements_answer_questions_in_other_words(language: str, tmp_path: Pat
     assert missing == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_questions_without_an_answer_get_the_closest_statements(
     language: str, tmp_path: Path

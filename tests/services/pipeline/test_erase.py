@@ -97,6 +97,7 @@ def test_what_was_concluded_only_from_a_session_goes_with_it(pipeline: Pipeline)
     assert only_task(pipeline).outcome["conclusions"] == 4
 
 
+@pytest.mark.slow
 def test_a_workspace_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> None:
     fill(pipeline, "kept", "s")
     for session in ("a", "b", "c"):

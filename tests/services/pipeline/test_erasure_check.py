@@ -177,6 +177,7 @@ def erase_old(pipeline: Pipeline, message: r.Message) -> None:
 TASKS, RECORDS, EVENTS = "clean_tasks", "clean_idempotency_keys", "clean_events"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("erase", "plant", "cleaning", "reason"),
     [

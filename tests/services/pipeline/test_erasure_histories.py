@@ -23,17 +23,20 @@ FIRST_SEED = int(os.environ.get("FIRST_SEED", "100"))
 HISTORIES = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=5, max_size=STEPS)
 
 
+@pytest.mark.slow
 @pytest.mark.every_storage
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_erased_is_nowhere(storage_name: str, tmp_path: Path, seed: int) -> None:
     Check(tmp_path, storage_name).run(Plan.at_random(seed, STEPS), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", INDEXES)
 def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
     Check(tmp_path, "sqlite", index).run(Plan.at_random(7, STEPS), 7)
 
 
+@pytest.mark.slow
 def test_jobs_and_deliveries(tmp_path: Path, redis_url: str, receiver: Receiver) -> None:
     Check(tmp_path, "sqlite", jobs=redis_url, receiver=receiver).run(Plan.at_random(8, STEPS), 8)
 

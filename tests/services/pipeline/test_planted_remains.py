@@ -183,6 +183,7 @@ REFERRING = [
 """Kind of erasure, and a field that can name what it erases."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "record", "name"),
     REFERRING,
@@ -466,6 +467,7 @@ erasure that search it by keys of their own. Cards, dreams and notes of an erase
 everything of an erased workspace, are erased as rows."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "plant", "remains"),
     [

@@ -75,6 +75,7 @@ def test_every_scenario_is_a_request_that_succeeds(monkeypatch: pytest.MonkeyPat
         rt.close()
 
 
+@pytest.mark.slow
 def test_requests_are_measured_without_a_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

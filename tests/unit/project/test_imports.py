@@ -163,6 +163,7 @@ def test_the_core_imports_one_way(root: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_through_others(root: Path) -> None:
     """Imports for type checkers and those inside functions count too."""
     assert circles(root / "memservice") == []
@@ -237,6 +238,7 @@ def names_a_backend(word: str) -> bool:
     return BACKENDS.search(word) is not None
 
 
+@pytest.mark.slow
 def test_the_core_names_no_backend(root: Path) -> None:
     core = root / "memservice"
     wrong, excused = [], set()
@@ -328,6 +330,7 @@ def names_a_generation(word: str) -> bool:
     return bool(GENERATION.search(word) and re.fullmatch(r"[\w.]+", word))
 
 
+@pytest.mark.slow
 def test_shared_rules_name_no_generation(root: Path) -> None:
     """They name a capability instead, for instance `include_archived`."""
     core = root / "memservice"
@@ -565,6 +568,7 @@ def beyond_their_caller(path: str, tree: ast.Module) -> list[str]:
     return calls
 
 
+@pytest.mark.slow
 def test_code_that_serves_a_request_uses_its_caller(root: Path) -> None:
     core = root / "memservice"
     wrong = []

@@ -270,6 +270,7 @@ def better(identifier: str) -> str | None:
     )
 
 
+@pytest.mark.slow
 def test_retired_words_are_no_identifiers(root: Path) -> None:
     wrong, excused = [], set()
     for shelf in SHELVES:
@@ -291,6 +292,7 @@ def test_retired_words_are_no_identifiers(root: Path) -> None:
     assert excused == set(ALLOWED), "an exception that nothing needs any more"
 
 
+@pytest.mark.slow
 def test_plain_packages_name_things(root: Path) -> None:
     """A local or a field is named after the thing, not after a participle."""
     wrong, excused = [], set()
