@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.pathlib import ImportMode, import_path
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 from memservice.plugins import loading
 from memservice.services.members import passwords
@@ -107,6 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if settings.get_current_profile_name() == "quick":
         # Examples from the constants of our modules are left to the other profiles. To read them
         # takes a second of CPU for each process, and five the first time.
+        from hypothesis.internal.conjecture import providers
+
         patch = pytest.MonkeyPatch()
         patch.setattr(providers, "is_local_module_file", lambda path: False, raising=False)
     if hasattr(config, "workerinput"):
