@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import UserDict
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 
@@ -50,19 +51,24 @@ COMMANDS = {
 module of its own command: all of them take a second."""
 
 
+class BuiltInCommands(UserDict[str, Any]):
+    """The built-in commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, _, variable = super().__getitem__(name).partition(":")
+        command: click.Command = getattr(import_module(f"memservice.cli.{module}"), variable)
+        return command
+
+
 class Commands(click.Group):
     """Built-in commands and those of plugins. Plugins are loaded only for a command that is not
     built in, and for the list of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*COMMANDS, *self._plugin_commands(ctx)})
+        return sorted({*super().list_commands(ctx), *self._plugin_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return self._plugin_commands(ctx).get(cmd_name)
-        module, _, variable = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(import_module(f"memservice.cli.{module}"), variable)
-        return command
+        return super().get_command(ctx, cmd_name) or self._plugin_commands(ctx).get(cmd_name)
 
     def _plugin_commands(self, ctx: click.Context) -> dict[str, click.Command]:
         """Commands of plugins by name. A plugin that fails is reported, and does not affect
@@ -98,7 +104,7 @@ class Commands(click.Group):
                 )
                 continue
             for name, command in provided:
-                if name in COMMANDS or name in commands:
+                if name in self.commands or name in commands:
                     click.echo(
                         (
                             f"memservice: the command {name!r} of plugin {plugin!r} is ignored: "
@@ -111,7 +117,11 @@ class Commands(click.Group):
         return commands
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    commands=BuiltInCommands(COMMANDS),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(memservice.__version__, prog_name="memservice")
 @click.option(
     "--config",

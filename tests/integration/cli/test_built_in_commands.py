@@ -7,6 +7,7 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from memservice.cli import COMMANDS, cli
 
@@ -16,6 +17,12 @@ def test_a_command_is_found_by_its_name(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     assert command.name == name
+
+
+def test_a_mistyped_command_is_answered_with_those_that_resemble_it() -> None:
+    result = CliRunner().invoke(cli, ["serv"])
+    assert result.exit_code == 2
+    assert "Did you mean one of: 'search', 'serve'?" in result.output
 
 
 @pytest.mark.parametrize(
