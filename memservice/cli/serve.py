@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -102,17 +103,12 @@ def _run(
     )
     supervisor = Supervisor(listener, plan)
     supervisor.start()
-    is_child = False
-
-    def prepare() -> list[str]:
-        nonlocal is_child
-        is_child = True
-        return _prepared(state, server, with_worker)
-
+    supervisor_pid = os.getpid()
     try:
-        lines = in_child(prepare)
+        lines = in_child(lambda: _prepared(state, server, with_worker))
     except BaseException:
-        if not is_child:
+        # Also raised in the child, by what fails there.
+        if os.getpid() == supervisor_pid:
             supervisor.abort()
         raise
     if lines is None:
