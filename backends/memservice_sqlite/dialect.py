@@ -114,12 +114,16 @@ class SqliteDialect(SqlDialect):
 
     @contextmanager
     def writer_turn(self) -> Iterator[None]:
-        if self._writer_lock.pid != os.getpid():
-            self._writer_lock = WriterLock(self._config.path, self._config.lock_seconds)
-            self._log_copies = LogCopies(self._config)
+        self._renew_after_fork()
         with self._writer_lock:
             yield
         self._log_copies.committed()
+
+    def _renew_after_fork(self) -> None:
+        """Locks and connections of the parent process must not be used."""
+        if self._writer_lock.pid != os.getpid():
+            self._writer_lock = WriterLock(self._config.path, self._config.lock_seconds)
+            self._log_copies = LogCopies(self._config)
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
@@ -300,6 +304,7 @@ class SqliteDialect(SqlDialect):
         from memservice_sqlite import reclaiming
 
         self._config.require()
+        self._renew_after_fork()
         # So that little is left to copy when the log is truncated, while other writers wait.
         self._log_copies.copy()
         with self.writer_turn():

@@ -44,8 +44,8 @@ class LogCopies:
             self.copy()
 
     def copy(self) -> None:
-        """Copy what no reader needs any more, unless another thread does so. A failure is logged
-        only: nothing is lost while the log has it, and SQLite copies it later."""
+        """Copy as much as open reads allow, unless another thread does so. A failure is only
+        logged: nothing is lost, and SQLite copies the log later."""
         if not self._lock.acquire(blocking=False):
             return
         try:

@@ -64,7 +64,7 @@ def step(
         if _merge(driver, removed, current_round, thorough):
             return True
         if not current_round and not thorough:
-            return True  # it has merged a whole index; the rest is for the next step
+            return True  # the merge ended in its first step; what follows is for the next one
         (_, current_round) = driver.execute(_MARK, REMOVED).fetchone()
     if thorough:
         # enables it in a file that was created without it

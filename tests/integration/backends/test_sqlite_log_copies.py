@@ -13,7 +13,6 @@ from memservice.spi.storage import Transaction
 from memservice_sqlite import connections
 from memservice_sqlite.log_copies import PAGES, LogCopies
 from memservice_sqlite.storage import SqliteStorage
-from memservice_sqlite.writer_lock import WriterLock
 from support.stores.sqlite_store import migrated, opened
 
 TEXT = "x" * 200_000
@@ -58,7 +57,7 @@ def test_the_log_stays_small_although_nothing_else_copies_it(
 
 
 def test_few_copies_are_made_of_small_writes(
-    storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copies = []
     copy = LogCopies.copy
@@ -74,26 +73,35 @@ def test_few_copies_are_made_of_small_writes(
 
 
 def test_others_can_write_while_the_log_is_copied(
-    storage: SqliteStorage, path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lock = storage._sqlite_dialect._writer_lock
+    monkeypatch.setattr(lock, "_seconds", 0.5)
     copies = []
     copy = LogCopies.copy
 
     def copy_while_another_writes(self: LogCopies) -> None:
         copies.append(1)
-        other_lock = WriterLock(path, 1)
-        with other_lock:
+        with lock:  # raises if the thread that copies still has the turn
             copy(self)
-        other_lock.close()
 
     monkeypatch.setattr(LogCopies, "copy", copy_while_another_writes)
     write(storage, 20)
     assert copies
 
 
+def test_a_fork_does_not_use_the_connection_of_its_parent(storage: SqliteStorage) -> None:
+    write(storage, 1)
+    dialect = storage._sqlite_dialect
+    of_parent = dialect._log_copies
+    dialect._writer_lock.pid = -1
+    storage.reclaim()
+    assert dialect._log_copies is not of_parent
+    of_parent.close()
+
+
 def test_a_write_succeeds_although_the_log_cannot_be_copied(
     storage: SqliteStorage,
-    path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
