@@ -22,11 +22,9 @@ from memservice.services import (
 )
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.supersession import Supersession
+from memservice.services.supersession import CORRECTED, INVALIDATED, Supersession
 from memservice.spi.storage import Transaction
 
-CORRECTED, INVALIDATED = "corrected by hand", "invalidated by hand"
-"""Reasons of a supersession (`internal["superseded"]`)."""
 ARGUMENT = ("content",)
 MAX_REASON = 500
 """Characters of the reason for taking a conclusion back."""

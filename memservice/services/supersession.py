@@ -25,6 +25,14 @@ from memservice.spi.storage import Transaction
 REASON, LAPSES = "superseded", "lapses"
 """Entries of a conclusion's `internal`: why it was superseded, and when it was before."""
 
+SAID_AGAIN = "said again, with at least as much in it"
+"""A new conclusion with the same meaning superseded it."""
+UPDATED = "replaced by a newer statement"
+"""A new conclusion replaced it, and the reasoner gave no reason."""
+CORRECTED, INVALIDATED = "corrected by hand", "invalidated by hand"
+FIXED_REASONS = frozenset({SAID_AGAIN, UPDATED, CORRECTED, INVALIDATED})
+"""The reasons that nobody wrote, so they contain nothing of a conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Supersession:

@@ -531,7 +531,7 @@ class TestHistory:
         assert [row.made_by for row in rows[0].versions] == ["caller"] * 4
         assert versions[first.uid].successor == second.uid
         assert versions[first.uid].superseded_at == second.created_at
-        assert versions[first.uid].reason == corrections.CORRECTED
+        assert versions[first.uid].reason == supersession.CORRECTED
         assert (versions[merged.uid].successor, versions[merged.uid].reason) == (
             third.uid,
             "the same",

@@ -159,15 +159,38 @@ class SqlMessages(base.Messages):
                 .where(messages.c.key == numbered.c.key)
             )
 
+        window_ = window_values(limit, 0)
+        self.rows.run(("renumber", sign), move, [seq, tokens, session_key, after, *window_])
+        if sign < 0:
+            self._settle(session_key)
+
+    def move_up(self, session_key: int, after: int, last: int, by: int, tokens: int) -> None:
+        self.rows.writable()
+        messages = t.messages
+
+        def move(slots: Slots) -> sa.Executable:
+            moved = {
+                messages.c.seq: -(messages.c.seq + slots.take(KEY)),
+                messages.c.tokens_through: messages.c.tokens_through + slots.take(KEY),
+            }
+            same_session = messages.c.session_key == slots.take(KEY)
+            within = (messages.c.seq > slots.take(KEY)) & (messages.c.seq <= slots.take(KEY))
+            return sa.update(messages).values(moved).where(same_session, within)
+
+        self.rows.run(("move up",), move, [by, tokens, session_key, after, last])
+        self._settle(session_key)
+
+    def _settle(self, session_key: int) -> None:
+        """Give the messages with negative positions, which are unique while others still have
+        their old ones, the positive ones."""
+        messages = t.messages
+
         def settle(slots: Slots) -> sa.Executable:
             same_session = messages.c.session_key == slots.take(KEY)
             moved = messages.c.seq < 0
             return sa.update(messages).values(seq=-messages.c.seq).where(same_session, moved)
 
-        window_ = window_values(limit, 0)
-        self.rows.run(("renumber", sign), move, [seq, tokens, session_key, after, *window_])
-        if sign < 0:
-            self.rows.run(("settle",), settle, [session_key])
+        self.rows.run(("settle",), settle, [session_key])
 
     def _positions(self, rows: Sequence[Sequence[Any]], times: bool) -> list[base.Position]:
         if not times:

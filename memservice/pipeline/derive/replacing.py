@@ -13,6 +13,7 @@ from memservice.domain.ids import fingerprint
 from memservice.domain.records import Conclusion
 from memservice.domain.values import storable
 from memservice.pipeline.supersede_rules import broken_order, broken_rule
+from memservice.services.supersession import UPDATED
 from memservice.spi.reasoner import Statement
 
 log = logging.getLogger("memservice.pipeline")
@@ -20,8 +21,6 @@ log = logging.getLogger("memservice.pipeline")
 MAX_REPLACED = 5
 """Conclusions that a language model may replace with one batch."""
 MAX_REASON = 300
-UPDATED = "replaced by a newer statement"
-"""The reason if the reasoner gives none."""
 
 
 @dataclass(frozen=True, slots=True)

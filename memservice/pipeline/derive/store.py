@@ -25,13 +25,11 @@ from memservice.pipeline.handler import InputErased, Outcome
 from memservice.runtime import Runtime
 from memservice.services import dreams, indexing, supersession
 from memservice.services.conclusions import ensure_collection
-from memservice.services.supersession import Supersession
+from memservice.services.supersession import SAID_AGAIN, Supersession
 from memservice.spi.storage import Transaction
 
 MAX_SOURCES = 50
 """Messages that a conclusion names as its sources: of more repetitions, the newest."""
-SAID_AGAIN = "said again, with at least as much in it"
-"""The reason why a new conclusion with the same meaning superseded an old one."""
 
 
 def store(

@@ -30,12 +30,11 @@ from memservice.domain.records import (
 )
 from memservice.domain.values import strip_nul
 from memservice.pipeline.derive.deduplication import Duplicate
-from memservice.pipeline.derive.store import SAID_AGAIN
 from memservice.pipeline.handler import InputErased
 from memservice.runtime import Runtime
 from memservice.services import indexing, supersession, write_hooks
 from memservice.services.chat.tools import Tools
-from memservice.services.supersession import Supersession
+from memservice.services.supersession import SAID_AGAIN, Supersession
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement, Superseded
 from memservice.spi.storage import Transaction
 

@@ -12,7 +12,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import DEDUCTIVE, EXPLICIT, LIVE, Conclusion, Message
 from memservice.runtime import Runtime
 from memservice.services import dream_changes, dreams, indexing, supersession
-from memservice.services.erasure import cards, notes, work
+from memservice.services.erasure import cards, notes, reasons, work
 from memservice.spi.repositories import Position
 from memservice.spi.storage import Transaction
 
@@ -96,6 +96,7 @@ def erase(
     dreams.restore_superseded(rt, tx, conclusions, session_key)
     dream_changes.forget(tx, conclusions)
     tx.rows.delete(Conclusion, equals(key=keys))
+    reasons.remove_later(tx, conclusions)
     cards.remove_lines(rt, tx, conclusions)
     owners = {key for row in conclusions for key in (row.observer_key, row.observed_key)}
     notes.remove_representations(tx, owners, rt.clock())

@@ -26,7 +26,7 @@ from memservice.domain.records import (
 )
 from memservice.runtime import Runtime
 from memservice.services import indexing
-from memservice.services.erasure import cards, conclusions, dream_cards, notes
+from memservice.services.erasure import cards, conclusions, dream_cards, notes, reasons
 from memservice.services.erasure.erased import Erased
 from memservice.services.events import trace_file
 from memservice.services.tasks import kinds
@@ -61,7 +61,8 @@ def remove_vectors(rt: Runtime, erased: Erased) -> None:
 
 def remove_from_store(rt: Runtime, tx: Transaction, erased: Erased) -> list[Conclusion]:
     """Remove what a search found of erased rows: in the indexes of the storage, in conclusions that
-    were stored meanwhile, in cards, in dreams and in notes. Returns these conclusions."""
+    were stored meanwhile, in cards, dreams, reasons of supersession and notes. Returns these
+    conclusions."""
     workspace_key = erased.workspace_key
     for kind in SPACED:
         indexing.remove_from_storage(rt, tx, kind, workspace_key, sorted(erased.of_kind(kind)))
@@ -70,6 +71,7 @@ def remove_from_store(rt: Runtime, tx: Transaction, erased: Erased) -> list[Conc
     before = erased.before or rt.clock()
     cards.remove_unquoted(rt, tx, erased.collections)
     dream_cards.remove_unquoted(tx, erased, before)
+    reasons.remove_left(tx, erased, before)
     notes.remove_representations(tx, erased.owners, before)
     return late
 

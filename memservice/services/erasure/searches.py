@@ -14,7 +14,14 @@ from memservice.domain import records as r
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Condition
 from memservice.runtime import Runtime
-from memservice.services.erasure import cards, dream_cards, notes, redacted_names, remains
+from memservice.services.erasure import (
+    cards,
+    dream_cards,
+    notes,
+    reasons,
+    redacted_names,
+    remains,
+)
 from memservice.services.erasure.erased import Erased
 from memservice.services.transfer.record_formats import SPACED
 from memservice.spi.schema import TABLES
@@ -108,6 +115,10 @@ def _sources(tx: Transaction, erased: Erased, after: int) -> Found:
     ), None
 
 
+def _reasons(tx: Transaction, erased: Erased, after: int) -> Found:
+    return erased.before is not None and reasons.are_left(tx, erased, erased.before), None
+
+
 def _representations(tx: Transaction, erased: Erased, after: int) -> Found:
     if erased.before is None:
         return False, None
@@ -151,7 +162,7 @@ BY_TABLE: Mapping[type[Any], Sequence[TableSearch]] = {
     r.Summary: (_rows(r.Summary),),
     r.Collection: (_rows(r.Collection),),
     r.Card: (_rows(r.Card), _cards),
-    r.Conclusion: (_rows(r.Conclusion), _sources),
+    r.Conclusion: (_rows(r.Conclusion), _sources, _reasons),
     r.NamedCollection: (_rows(r.NamedCollection),),
     r.Document: (_rows(r.Document),),
     r.Metamessage: (_rows(r.Metamessage), _representations),
@@ -206,6 +217,7 @@ _PARTS: Mapping[TableSearch, str] = {
     _cards: "lines of cards",
     _cards_of_dreams: "lines of cards in dreams",
     _sources: "sources of conclusions",
+    _reasons: "reasons of supersession",
     _representations: "representations in metamessages",
     _events: "events for webhooks",
     _names: "names in tasks of erasures",

@@ -4,13 +4,14 @@ summaries that covered them are written again."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 
 from memservice.domain import records as r
 from memservice.domain.filters import equals
 from memservice.runtime import Runtime
 from memservice.services import supersession
-from memservice.services.erasure import conclusions, summaries
+from memservice.services.erasure import conclusions, reasons, summaries
 from memservice.services.transfer.lines import parse_time
 from memservice.spi.storage import Transaction
 
@@ -82,6 +83,24 @@ def forget_reasons(rt: Runtime, workspace_key: int, successors: Collection[str])
                 tx, tx.rows.page(r.Conclusion, condition)
             )
         )
+
+
+def forget_later_reasons(rt: Runtime, since: Mapping[tuple[str, str], datetime]) -> None:
+    """Remove the reasons that were written after a conclusion that was left out was stored.
+    `since`: when the first one was, by uids here of the observer and the observed peer."""
+    for (observer_uid, observed_uid), first in since.items():
+        rt.storage.write(partial(_forget_later_reasons, observer_uid, observed_uid, first))
+
+
+def _forget_later_reasons(
+    observer_uid: str, observed_uid: str, since: datetime, tx: Transaction
+) -> None:
+    page = tx.rows.page(r.Peer, equals(uid=(observer_uid, observed_uid)))
+    keys = {peer.uid: peer.key for peer in page}
+    if observer_uid in keys and observed_uid in keys:
+        collection = tx.conclusions.collection(keys[observer_uid], keys[observed_uid])
+        if collection is not None:
+            reasons.remove_since(tx, collection.key, since)
 
 
 def _end(link: Supersession, left_out: Mapping[str, Supersession]) -> Supersession:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import IO, Any
+from datetime import datetime
+from typing import Any
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
@@ -23,19 +23,16 @@ from memservice.domain.filters import equals
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services.erasure import cards, conclusions, mentions, notes
-from memservice.services.private_files import temporary
 from memservice.services.transfer import after_erasures, erased_references, record_formats
 from memservice.services.transfer.after_erasures import Supersession
 from memservice.services.transfer.erased_references import LeftOut
 from memservice.services.transfer.expired_lines import ExpiredLines
-from memservice.services.transfer.lines import Line, UnreadableExport, format_line, parse_line
+from memservice.services.transfer.lines import Line, UnreadableExport, parse_time
 from memservice.services.transfer.record_formats import RecordFormat
 from memservice.services.transfer.redacted_lines import RedactedLines
+from memservice.services.transfer.waiting_lines import Batch, WaitingLines
 from memservice.spi.schema import BY_RECORD
 from memservice.spi.storage import Transaction
-
-BATCH_SIZE = 500
-Batch = tuple[str, list[Line]]
 
 _ERASURE_MESSAGE = (
     "rows of this file were erased here while the import ran: import it again to leave them out"
@@ -84,6 +81,8 @@ class ErasedRows:
         """Uids here of conclusions that lost sources."""
         self._successors: dict[str, Supersession] = {}
         """By uid here of a conclusion that was left out."""
+        self._first_left_out: dict[tuple[str, str], datetime] = {}
+        """When the first conclusion that was left out was stored, by uids here of its pair."""
         self._workspace_uids: tuple[str, ...] = ()
         self._newest = 0
         """Key of the newest receipt when the import began."""
@@ -92,7 +91,7 @@ class ErasedRows:
         self._summaries: dict[str, set[str]] = {}
         """Kinds of summary that were left out, by uid here of the session."""
 
-    def remaining(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def remaining(self, batches: Iterable[Batch]) -> Generator[Batch]:
         """The batches to store. Raises Conflict if the workspace was erased here."""
         batches = iter(batches)
         first = next(batches, None)
@@ -104,7 +103,7 @@ class ErasedRows:
             yield from batches
             return
         with ExitStack() as files:
-            waiting = {kind: _Waiting(files.enter_context(temporary())) for kind in _WAITS_FOR}
+            waiting = {kind: WaitingLines(files) for kind in _WAITS_FOR}
             for kind, lines in batches:
                 yield from self._released(waiting, _ORDER.get(kind, len(_ORDER)))
                 remaining = self._filtered(kind, lines)
@@ -140,7 +139,7 @@ class ErasedRows:
         for uid in self._workspace_uids:
             tx.rows.get(r.Workspace, equals(uid=uid), lock=True)
 
-    def _released(self, waiting: Mapping[str, _Waiting], order: int) -> Iterator[Batch]:
+    def _released(self, waiting: Mapping[str, WaitingLines], order: int) -> Iterator[Batch]:
         """The waiting lines, when lines of this order in the file are next."""
         for kind, lines_waiting in waiting.items():
             if order > _ORDER[_WAITS_FOR[kind]]:
@@ -268,6 +267,9 @@ class ErasedRows:
                 None if successor is None else self._uid_here(successor),
                 line["superseded_at"],
             )
+            pair = (self._uid_here(line["observer_uid"]), self._uid_here(line["observed_uid"]))
+            stored = parse_time(line["created_at"])
+            self._first_left_out[pair] = min(stored, self._first_left_out.get(pair, stored))
         elif record_format.record is r.Summary and line["session_uid"] not in self._left_out.uids(
             r.Session
         ):
@@ -368,23 +370,5 @@ class ErasedRows:
         self.counts[BY_RECORD[r.Conclusion].name] += erased
         after_erasures.restore(self._rt, workspace_key, superseded, self._successors)
         after_erasures.forget_reasons(self._rt, workspace_key, self._adapted_uids)
+        after_erasures.forget_later_reasons(self._rt, self._first_left_out)
         after_erasures.summarise(self._rt, workspace_key, self._summaries)
-
-
-class _Waiting:
-    """Lines in a temporary file."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def add(self, lines: Iterable[Line]) -> None:
-        self._file.writelines(map(format_line, lines))
-
-    def taken(self) -> Iterator[list[Line]]:
-        """The lines in batches; then none are waiting."""
-        self._file.seek(0)
-        rows = (parse_line(data, 0) for data in self._file)
-        while batch := list(islice(rows, BATCH_SIZE)):
-            yield batch
-        self._file.seek(0)
-        self._file.truncate()

@@ -29,10 +29,11 @@ from memservice.services.transfer.lines import (
     vector_text,
 )
 from memservice.services.transfer.record_formats import RecordFormat
-from memservice.spi.rows import BY_KEY
+from memservice.spi.rows import BY_KEY, Order
 from memservice.spi.storage import Transaction
 
 BATCH_SIZE = 500
+BY_POSITION = (Order("session_key"), Order("seq"))
 VECTOR_BATCH_SIZE = 200
 
 
@@ -147,6 +148,8 @@ class _Reader:
             r.WebhookEndpoint: {},
             r.NamedCollection: {},
         }
+        self._message_counts: dict[int, int] = {}
+        """Number of messages by key of the session."""
         self._deleting_sessions: set[int] = set()
         """Keys of sessions that are being deleted."""
 
@@ -157,7 +160,11 @@ class _Reader:
             *((record_formats.SPACE,) if self._options.vectors else ()),
             *(record_formats.SECRET if self._options.secrets else ()),
         ):
-            for page in self._pages(shape.record, self._of_workspace(shape)):
+            for page in (
+                self._messages()
+                if shape.record is r.Message
+                else self._pages(shape.record, self._of_workspace(shape))
+            ):
                 exported = [row for row in page if self.is_exported(row)]
                 self._remember(shape.record, exported)
                 names = self._referenced_uids(shape, exported)
@@ -233,7 +240,42 @@ class _Reader:
             yield page
             last = page[-1].key
 
+    def _messages(self) -> Iterator[list[r.Message]]:
+        """The messages of each session in their order, which is not that of their keys after some
+        were erased and imported again."""
+        for keys in self._sessions_in_batches():
+            remaining = keys
+            while page := self._messages_of(remaining):
+                yield page
+                if len(page) < BATCH_SIZE:
+                    break
+                last = page[-1]
+                while page := self._messages_of([last.session_key], after=last.seq):
+                    yield page
+                    last = page[-1]
+                remaining = remaining[remaining.index(last.session_key) + 1 :]
+
+    def _messages_of(self, session_keys: Sequence[int], after: int = 0) -> list[r.Message]:
+        own = all_of(equals(session_key=tuple(session_keys)), Compare("seq", "gt", after))
+        return self._tx.rows.page(r.Message, own, BY_POSITION, limit=BATCH_SIZE)
+
+    def _sessions_in_batches(self) -> Iterator[list[int]]:
+        """Keys of the exported sessions, in batches that usually have less than one page of
+        messages."""
+        batch: list[int] = []
+        messages = 0
+        for key, count in self._message_counts.items():
+            if len(batch) == BATCH_SIZE or (batch and messages + count >= BATCH_SIZE):
+                yield batch
+                batch, messages = [], 0
+            batch.append(key)
+            messages += count
+        if batch:
+            yield batch
+
     def _remember(self, record: type[Any], rows: Sequence[Any]) -> None:
+        if record is r.Session:
+            self._message_counts.update({row.key: row.message_count for row in rows})
         if record in self._names:
             self._names[record].update({row.key: row.uid for row in rows})
 

@@ -4,8 +4,8 @@ an import can be repeated."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, fields, replace
 from itertools import groupby, islice
 from typing import Any
@@ -20,14 +20,16 @@ from memservice.runtime import Runtime
 from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
 from memservice.services.tasks.kinds import unit_of
-from memservice.services.transfer import checks, integrity, record_formats, tasks
+from memservice.services.transfer import checks, integrity, record_formats, successors, tasks
 from memservice.services.transfer.after_erasures import Supersession
 from memservice.services.transfer.derivation import derive_later
 from memservice.services.transfer.erased import ErasedRows
 from memservice.services.transfer.keys import Keys
 from memservice.services.transfer.lines import Line, Sum, UnreadableExport, parse_time
 from memservice.services.transfer.record_formats import RecordFormat
+from memservice.services.transfer.returned import ReturnedMessages
 from memservice.services.transfer.vectors import RejectedVectors, Vectors
+from memservice.services.transfer.waiting_lines import Batch
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.storage import Transaction
 
@@ -105,13 +107,14 @@ def load(
         (kind, checks.complete(kind, lines))
         for kind, lines in _batches(integrity.rows(data, total))
     )
-    for kind, batch in loader.remaining(batches):
-        loader.store(kind, batch)
+    with closing(loader.adapted(batches)) as adapted:
+        for kind, batch in adapted:
+            loader.store(kind, batch)
     loader.finish()
     return loader.report(total)
 
 
-def _batches(rows: Iterator[Line]) -> Iterator[tuple[str, list[Line]]]:
+def _batches(rows: Iterator[Line]) -> Iterator[Batch]:
     """Batches of successive lines of one kind."""
     for kind, lines in groupby(rows, key=lambda line: str(line["type"])):
         while batch := list(islice(lines, BATCH_SIZE)):
@@ -146,13 +149,15 @@ class _Loader:
         self._successors: dict[str, Supersession] = {}
         """By uid of a superseded conclusion; the successor may come later in the file."""
         self._erased = ErasedRows(rt, self._uid) if respect_erasures else None
+        self._returned = None if respect_erasures else ReturnedMessages(rt, self._uid)
         self._vectors = Vectors(rt, self._refuse_redacted)
 
-    def remaining(
-        self, batches: Iterator[tuple[str, list[Line]]]
-    ) -> Iterator[tuple[str, list[Line]]]:
-        """The batches without what was erased here."""
-        return batches if self._erased is None else self._erased.remaining(batches)
+    def adapted(self, batches: Iterator[Batch]) -> Generator[Batch]:
+        """The batches without what was erased here, or with the positions that it has here."""
+        if self._erased is not None:
+            return self._erased.remaining(batches)
+        assert self._returned is not None
+        return self._returned.placed(batches)
 
     def report(self, total: Sum) -> Report:
         vectors = self._vectors
@@ -215,11 +220,8 @@ class _Loader:
 
     def finish(self) -> None:
         """Set the references that need all rows."""
-        pairs = [(uid, str(successor)) for uid, (successor, _) in self._successors.items()]
-        for start in range(0, len(pairs), BATCH_SIZE):
-            self._rt.storage.write(
-                lambda tx, part=pairs[start : start + BATCH_SIZE]: self._set_successors(tx, part)  # type: ignore[misc]
-            )
+        newest = None if self._returned is None else self._returned.newest_conclusion
+        successors.set_all(self._rt, self._workspace_key, self._successors, newest)
         if self._erased is not None:
             self._erased.finish(self._workspace_key, self._successors)
 
@@ -437,6 +439,8 @@ class _Loader:
                     key=lambda message: message.seq,
                 )
                 first, last = messages[0], messages[-1]
+                if self._returned is not None and self._returned.is_placed(tx, key):
+                    continue
                 before = equals(key=key, message_count=first.seq - 1)
                 dense = last.seq - first.seq == len(messages) - 1
                 if not (
@@ -485,24 +489,3 @@ class _Loader:
         if not self._header["vectors"]:
             return rows
         return () if self._erased is None else self._erased.without_vectors(record, rows)
-
-    def _set_successors(self, tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
-        uids = tuple({uid for pair in pairs for uid in pair})
-        rows = {
-            row.uid: row
-            for row in tx.rows.page(
-                r.Conclusion, equals(workspace_key=self._workspace_key, uid=uids)
-            )
-        }
-        for old, new in pairs:
-            if old in rows and new in rows:
-                superseded_at = rows[old].superseded_at
-                if superseded_at is None and rows[new].created_at > rows[old].created_at:
-                    # An export of an older release: usually both were stored at once.
-                    superseded_at = rows[new].created_at
-                tx.rows.change(
-                    r.Conclusion,
-                    equals(key=rows[old].key, superseded_by=None),
-                    superseded_by=rows[new].key,
-                    superseded_at=superseded_at,
-                )

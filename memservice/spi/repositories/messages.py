@@ -88,6 +88,18 @@ class Messages(Repository):
             self.rows.put([replace(message, seq=-message.seq) for message in moved])
         self.rows.put(moved)
 
+    def move_up(self, session_key: int, after: int, last: int, by: int, tokens: int) -> None:
+        """Add `by`, which is positive, to the positions of the messages with `after` < seq ≤ `last`
+        of a session, and `tokens` to their `tokens_through`. The caller holds the session's lock,
+        and no other message has one of the new positions."""
+        moved = [
+            replace(message, seq=message.seq + by, tokens_through=message.tokens_through + tokens)
+            for message in self.run(session_key, after + 1, last)
+        ]
+        # In two steps, since positions are unique at every moment.
+        self.rows.put([replace(message, seq=-message.seq) for message in moved])
+        self.rows.put(moved)
+
     def _next(self, session_key: int, after: int, limit: int) -> list[Message]:
         condition = all_of(equals(session_key=session_key), Compare("seq", "gt", after))
         return self.rows.page(Message, condition, (Order("seq"),), limit)

@@ -145,6 +145,23 @@ class MessagesChapter(Chapter):
             assert tx.messages.page(key) == expected
             assert tx.messages.page(other.session.key) == elsewhere
 
+    def test_positions_make_room(self, storage: Storage, dataset: Dataset) -> None:
+        messages = converse(storage, dataset, 9)
+        other = storage.write(lambda tx: populate(tx, "other"))
+        elsewhere = converse(storage, other, 5)
+        key = dataset.session.key
+        storage.write(lambda tx: tx.messages.move_up(key, 5, 9, 3, 40))
+        storage.write(lambda tx: tx.messages.move_up(key, 2, 5, 1, 7))
+
+        def moved(message: Message) -> Message:
+            by, tokens = (3, 40) if message.seq > 5 else (1, 7) if message.seq > 2 else (0, 0)
+            seq, through = message.seq + by, message.tokens_through + tokens
+            return replace(message, seq=seq, tokens_through=through)
+
+        with storage.read() as tx:
+            assert tx.messages.page(key) == [moved(message) for message in messages]
+            assert tx.messages.page(other.session.key) == elsewhere
+
     def test_messages_by_keys(self, storage: Storage, dataset: Dataset) -> None:
         messages = converse(storage, dataset, 5)
         with storage.read() as tx:

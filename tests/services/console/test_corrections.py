@@ -44,7 +44,7 @@ def test_a_correction_supersedes_and_keeps_the_sources(
         collection = tx.conclusions.collection(stored.observer_key, stored.observed_key)
     assert old is not None
     assert (old.state, old.superseded_by) == (SUPERSEDED, new.key)
-    assert old.internal["superseded"] == corrections.CORRECTED
+    assert old.internal["superseded"] == supersession.CORRECTED
     assert collection is not None
     assert collection.explicit_count == 1
     supersession.restore(console.rt, ADMIN, "w", stored.uid)

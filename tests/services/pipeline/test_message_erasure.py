@@ -233,6 +233,26 @@ def test_a_reason_goes_when_its_conclusion_loses_a_source(pipeline: Pipeline) ->
     assert reasons(pipeline) == {"I like water.": None}
 
 
+def test_a_reason_that_is_older_or_that_nobody_wrote_stays(pipeline: Pipeline) -> None:
+    pipeline.say("s", *[("alice", f"I like {what}.") for what in ("tea", "milk", "cola", "rum")])
+    pipeline.work()
+    tea, milk, cola, rum = pipeline.conclusions("alice")
+    supersede(pipeline, tea, rum, "rum is better")
+    pipeline.clock.advance(minutes=1)
+    (late,) = pipeline.say("s", ("alice", "I like quokkas."))
+    pipeline.work()
+    pipeline.clock.advance(minutes=1)
+    supersede(pipeline, milk, rum, "no milk beside a quokka")
+    supersede(pipeline, cola, rum, supersession.SAID_AGAIN)
+    delete(pipeline, late)
+    assert reasons(pipeline) == {
+        "I like tea.": "rum is better",
+        "I like milk.": None,
+        "I like cola.": supersession.SAID_AGAIN,
+    }
+    assert "quokka" not in everything(pipeline)
+
+
 def test_a_reason_goes_with_the_conclusion_that_a_caller_deletes(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I like tea."), ("alice", "I like quokkas."))
     pipeline.work()

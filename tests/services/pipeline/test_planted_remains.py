@@ -17,11 +17,12 @@ import pytest
 
 from memservice.domain import records as r
 from memservice.domain.filters import TRUE, equals
-from memservice.domain.ids import new_uid
+from memservice.domain.ids import fingerprint, new_uid
 from memservice.pipeline.deletion import checking
 from memservice.services import deletion, dream_changes, indexing
 from memservice.services.erasure import mentions, messages, peers, receipts, searches
 from memservice.services.erasure.erased import Erased
+from memservice.services.supersession import REASON
 from memservice.services.tasks import kinds, outbox
 from memservice.services.v1 import metamessages
 from memservice.spi.capabilities import Capability
@@ -38,6 +39,7 @@ TARGETS = {"message": r.Message, "peer": r.Peer, "session": r.Session, "workspac
 IN_BATCHES = {
     "lines of cards",
     "lines of cards in dreams",
+    "reasons of supersession",
     "representations in metamessages",
     "sources of conclusions",
     "text index",
@@ -296,6 +298,32 @@ def in_dream(example: Example, tx: Transaction) -> bool:
     return any("quokka" in repr(task.payload) for task in dreams)
 
 
+def reason(example: Example, tx: Transaction) -> None:
+    """The reason why something else was superseded quotes the erased conclusion."""
+    tx.rows.put(
+        [
+            replace(
+                example.tea,
+                key=0,
+                uid=new_uid(),
+                content="I like milk.",
+                fingerprint=fingerprint("I like milk."),
+                session_key=None,
+                session=None,
+                message_keys=[],
+                state=r.SUPERSEDED,
+                superseded_at=example.tea.created_at,
+                internal={REASON: "who owns a quokka likes tea"},
+            )
+        ]
+    )
+
+
+def in_reason(example: Example, tx: Transaction) -> bool:
+    (row,) = tx.rows.page(r.Conclusion, equals(content="I like milk."))
+    return REASON in row.internal
+
+
 def representation(example: Example, tx: Transaction) -> None:
     tx.rows.put(
         [
@@ -445,6 +473,7 @@ PLACES: Sequence[tuple[str, Plant, Remains, Sequence[str]]] = (
     ("lines of cards", card_line, in_card, ("message", "session")),
     ("lines of cards in dreams", held_dream, in_dream, ("message", "session")),
     ("lines of cards in dreams", stored_dream, in_dream, ("message", "session")),
+    ("reasons of supersession", reason, in_reason, ("message", "session")),
     (
         "representations in metamessages",
         representation,
@@ -463,7 +492,7 @@ PLACES: Sequence[tuple[str, Plant, Remains, Sequence[str]]] = (
     ("vector index", vector, in_vector_index, ("message", "peer", "session")),
 )
 """The name of a place, how something is planted there, whether it is there, and the kinds of
-erasure that search it by keys of their own. Cards, dreams and notes of an erased peer, and
+erasure that search it by keys of their own. Cards, dreams, reasons and notes of an erased peer, and
 everything of an erased workspace, are erased as rows."""
 
 
