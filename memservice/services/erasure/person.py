@@ -12,7 +12,6 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Any_, Compare, Condition
 from memservice.domain.records import (
-    HELD,
     LIVE,
     PEER,
     SUPERSEDED,
@@ -37,7 +36,7 @@ from memservice.domain.times import wire_seconds
 from memservice.runtime import Runtime
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.dream_changes import PROPOSAL
+from memservice.services.dream_changes import CHANGES, PROPOSAL
 from memservice.services.supersession import REASON
 from memservice.services.tasks import kinds
 from memservice.spi.rows import BY_KEY
@@ -50,8 +49,8 @@ VERSION = 1
 
 def export(rt: Runtime, principal: Principal, workspace_id: str, peer_id: str) -> Iterator[bytes]:
     """JSON lines: a header, then the peer, its sessions, memberships, messages, cards, conclusions,
-    dreams that are held for review, documents and keys (without tokens), each with a `type`, and a
-    last line with the number of each.
+    dreams that propose something or changed a card, documents and keys (without tokens), each with
+    a `type`, and a last line with the number of each.
 
     All rows are read in one transaction, which stays open until they are written; at most
     `BATCH_SIZE` are in memory. Raises NotFound, and Unauthorised for a peer's own key unless the
@@ -126,8 +125,11 @@ def _rows(tx: Transaction, workspace: Workspace, peer: Peer) -> Iterator[JsonObj
         if row["observed_id"] != peer.slug:
             yield row
     of_peer = (equals(observer_key=peer.key), equals(observed_key=peer.key))
-    under_review = equals(workspace_key=workspace.key, kind=kinds.DREAM, state=HELD)
-    yield from _each(tx, Task, all_of(under_review, Any_(of_peer)))
+    dreams = equals(workspace_key=workspace.key, kind=kinds.DREAM)
+    for row in _each(tx, Task, all_of(dreams, Any_(of_peer))):
+        # Other dreams changed only conclusions, which have rows of their own.
+        if row["conclusions"] or row["lines"] or row["earlier_lines"] or row["reasons"]:
+            yield row
     yield from _each(tx, NamedCollection, equals(owner_key=peer.key))
     yield from _each(tx, Document, equals(owner_key=peer.key))
     yield from _each(tx, Metamessage, equals(owner_key=peer.key))
@@ -186,7 +188,7 @@ _FIELDS: Mapping[type[Any], tuple[str, Mapping[str, str]]] = {
             "superseded_at": "superseded_at",
         },
     ),
-    Task: ("dream", {"id": "uid", **_same("created_at")}),
+    Task: ("dream", {"id": "uid", **_same("state", "created_at")}),
     NamedCollection: ("collection", {"id": "uid", **_same("name", "metadata", "created_at")}),
     Document: ("document", {"id": "uid", **_same("content", "metadata", "created_at")}),
     Metamessage: (
@@ -207,10 +209,21 @@ def _shown(row: Any) -> JsonObject:
     if isinstance(row, Conclusion):
         shown["reason"] = row.internal.get(REASON)
     elif isinstance(row, Task):
-        proposal = row.payload[PROPOSAL]
-        shown["conclusions"] = [statement["content"] for statement in proposal["created"]]
-        shown["lines"] = proposal["card"] or []
+        shown |= _texts_of_dream(row)
     return shown
+
+
+def _texts_of_dream(task: Task) -> JsonObject:
+    """What a dream proposes, and what it changed in a card, with the lines from before."""
+    proposal, changes = task.payload.get(PROPOSAL) or {}, task.payload.get(CHANGES) or {}
+    card = changes.get("card") or {}
+    superseded = [step["reason"] for step in proposal.get("superseded", ())]
+    return {
+        "conclusions": [statement["content"] for statement in proposal.get("created", ())],
+        "lines": proposal.get("card") or card.get("after") or [],
+        "earlier_lines": card.get("before") or [],
+        "reasons": [text for text in (proposal.get("reason"), *superseded) if text],
+    }
 
 
 def _value(value: object) -> object:

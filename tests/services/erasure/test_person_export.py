@@ -12,7 +12,7 @@ import pytest
 from memservice.domain.errors import NotFound, Unauthorised
 from memservice.domain.filters import equals
 from memservice.domain.ids import new_uid
-from memservice.domain.records import HELD, NEVER, ApiKey, Conclusion, Peer, Task
+from memservice.domain.records import DONE, HELD, NEVER, ApiKey, Conclusion, Peer, Task
 from memservice.services import cards, corrections, dream_changes, workspaces
 from memservice.services.auth.principal import Principal
 from memservice.services.erasure import person, searches
@@ -91,6 +91,34 @@ def test_texts_that_wait_for_a_review_are_in_the_file(filled: Services) -> None:
     assert (dream["conclusions"], dream["lines"]) == (["Alice is Norwegian"], ["Norwegian"])
     (dream,) = [line for line in exported(filled, peer="bob") if line["type"] == "dream"]
     assert dream["id"] == task.uid
+
+
+def test_lines_that_a_dream_changed_are_in_the_file(filled: Services) -> None:
+    with filled.rt.storage.read() as tx:
+        (row,) = tx.rows.page(Conclusion, equals(content="Alice lives in Oslo"))
+    card = {"before": ["Danish"], "given": [], "after": ["Norwegian"]}
+    changes = {"created": [], "superseded": [], "card": card}
+    payloads = [changes, {**changes, "card": None}]
+    dreams = [
+        Task(
+            uid=new_uid(),
+            unit="dream:1",
+            kind=kinds.DREAM,
+            workspace_key=row.workspace_key,
+            observer_key=row.observer_key,
+            observed_key=row.observed_key,
+            payload={"type": "omni", dream_changes.CHANGES: payload},
+            state=DONE,
+            not_before=NEVER,
+            created_at=filled.clock(),
+        )
+        for payload in payloads
+    ]
+    filled.rt.storage.write(lambda tx: tx.rows.put(dreams))
+    (dream,) = [line for line in exported(filled) if line["type"] == "dream"]
+    assert dream["id"] == dreams[0].uid
+    assert (dream["state"], dream["conclusions"]) == (DONE, [])
+    assert (dream["earlier_lines"], dream["lines"]) == (["Danish"], ["Norwegian"])
 
 
 def test_a_conclusion_that_was_taken_back_is_in_the_file_with_the_reason(filled: Services) -> None:
