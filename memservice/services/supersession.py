@@ -24,6 +24,8 @@ from memservice.spi.storage import Transaction
 
 REASON, LAPSES = "superseded", "lapses"
 """Entries of a conclusion's `internal`: why it was superseded, and when it was before."""
+BY_CALLER = "reason_by_caller"
+"""True beside a reason that a caller gave."""
 
 SAID_AGAIN = "said again, with at least as much in it"
 """A new conclusion with the same meaning superseded it."""
@@ -42,6 +44,8 @@ class Supersession:
     successor: int | None
     """Key of the other one; None if the old one is taken back."""
     reason: str
+    by_caller: bool = False
+    """Whether a caller gave the reason."""
 
 
 def supersede(
@@ -66,7 +70,11 @@ def supersede(
             state=SUPERSEDED,
             superseded_by=step.successor,
             superseded_at=superseded_at,
-            internal={**old.internal, REASON: step.reason},
+            internal={
+                **without_reason(old),
+                REASON: step.reason,
+                **({BY_CALLER: True} if step.by_caller else {}),
+            },
         )
         if changed:
             effective.append(step)
@@ -158,12 +166,12 @@ def forget_reasons(tx: Transaction, successors: Sequence[Conclusion]) -> None:
 
 def without_reason(row: Conclusion) -> dict[str, Any]:
     """Its `internal` without the reason why it was superseded."""
-    return {name: row.internal[name] for name in row.internal if name != REASON}
+    return {name: row.internal[name] for name in row.internal if name not in (REASON, BY_CALLER)}
 
 
 def without_history(row: Conclusion) -> dict[str, Any]:
     """Its `internal` for a successor: without what only its own history is about."""
-    return {name: row.internal[name] for name in row.internal if name not in (REASON, LAPSES)}
+    return {name: value for name, value in without_reason(row).items() if name != LAPSES}
 
 
 def _revived(row: Conclusion, now: datetime | None) -> Conclusion:

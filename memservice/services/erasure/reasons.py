@@ -1,5 +1,5 @@
-"""Reasons of supersession that may quote an erased conclusion: whoever wrote one later, a model or
-a caller, could read every conclusion of the pair."""
+"""Reasons of supersession that may quote an erased conclusion: a model that wrote one later could
+read every conclusion of the pair. What a caller gave as a reason stays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memservice.domain.filters import equals
 from memservice.domain.records import SUPERSEDED, Conclusion
 from memservice.services import supersession
 from memservice.services.erasure.erased import Erased
-from memservice.services.supersession import FIXED_REASONS, REASON
+from memservice.services.supersession import BY_CALLER, FIXED_REASONS, REASON
 from memservice.spi.storage import Transaction
 
 
@@ -58,6 +58,7 @@ def _written(
             row
             for row in tx.rows.page(Conclusion, superseded)
             if row.internal.get(REASON) not in (None, *FIXED_REASONS)
+            and not row.internal.get(BY_CALLER)
         ]
         keys = tuple({row.superseded_by for row in rows if row.superseded_by is not None})
         page = tx.rows.page(Conclusion, equals(key=keys)) if keys else []

@@ -13,7 +13,7 @@ from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.pipeline.derive import store
-from memservice.services import conclusions, sessions, supersession
+from memservice.services import conclusions, corrections, sessions, supersession
 from memservice.services import messages as message_service
 from memservice.services.erasure import messages, positions, remains
 from memservice.services.erasure.receipts import Receipt
@@ -233,7 +233,7 @@ def test_a_reason_goes_when_its_conclusion_loses_a_source(pipeline: Pipeline) ->
     assert reasons(pipeline) == {"I like water.": None}
 
 
-def test_a_reason_that_is_older_or_that_nobody_wrote_stays(pipeline: Pipeline) -> None:
+def test_a_reason_that_is_older_or_that_no_model_wrote_stays(pipeline: Pipeline) -> None:
     pipeline.say("s", *[("alice", f"I like {what}.") for what in ("tea", "milk", "cola", "rum")])
     pipeline.work()
     tea, milk, cola, rum = pipeline.conclusions("alice")
@@ -244,11 +244,13 @@ def test_a_reason_that_is_older_or_that_nobody_wrote_stays(pipeline: Pipeline) -
     pipeline.clock.advance(minutes=1)
     supersede(pipeline, milk, rum, "no milk beside a quokka")
     supersede(pipeline, cola, rum, supersession.SAID_AGAIN)
+    corrections.invalidate(pipeline.rt, PRINCIPAL, WORKSPACE, rum.uid, "a joke")
     delete(pipeline, late)
     assert reasons(pipeline) == {
         "I like tea.": "rum is better",
         "I like milk.": None,
         "I like cola.": supersession.SAID_AGAIN,
+        "I like rum.": "a joke",
     }
     assert "quokka" not in everything(pipeline)
 
