@@ -18,7 +18,11 @@ from memservice.spi.storage import Transaction
 def remove(tx: Transaction, session: Session, messages: Sequence[Message]) -> dict[str, int]:
     """Remove the summaries that cover one of these messages, which still exist. Returns the last
     position that each covered, by kind."""
-    first = min(message.seq for message in messages)
+    return remove_from(tx, session, min(message.seq for message in messages))
+
+
+def remove_from(tx: Transaction, session: Session, first: int) -> dict[str, int]:
+    """The same for summaries that cover a position or later ones."""
     stored = tx.summaries.of_session(session.key)
     covered = {
         position.key: position.seq

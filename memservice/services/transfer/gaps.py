@@ -12,6 +12,7 @@ from memservice.domain.errors import Conflict
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.runtime import Runtime
+from memservice.services.erasure import summaries
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
@@ -45,6 +46,16 @@ class Mark:
     """Number of messages of the gap before it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    task: r.Task
+    """It closes what remains of the gaps."""
+    count: int
+    """Number of messages of the session before."""
+    summaries: frozenset[str]
+    """Kinds of summary that were removed, because they lack what comes back."""
+
+
 Marks = Mapping[tuple[int, str], Mark]
 """By key of a peer and name of the field (`JOINED` or `LEFT`)."""
 
@@ -59,11 +70,11 @@ class _Step:
     tokens: int
 
 
-def begin(rt: Runtime, session: r.Session, gaps: Sequence[Gap]) -> tuple[r.Task, int]:
+def begin(rt: Runtime, session: r.Session, gaps: Sequence[Gap]) -> Begun:
     """Make a session as long as it will be with these gaps, which are in rising order, so that new
-    messages come after them. Returns a task, and the number of messages before.
+    messages come after them.
 
-    The task closes what remains of the gaps. Until it is removed (`close`) or due, nothing else
+    A task closes what remains of the gaps. Until it is removed (`close`) or due, nothing else
     changes positions of the session. Raises Conflict if messages were erased meanwhile, or their
     positions are being closed.
     """
@@ -97,11 +108,7 @@ def close(rt: Runtime, tasks: Sequence[r.Task], *, filled: bool) -> None:
         rt.storage.write(lambda tx: tx.rows.change(r.Task, condition, not_before=r.IMMEDIATELY))
 
 
-def _begin(
-    rt: Runtime, tx: Transaction, session: r.Session, gaps: Sequence[Gap]
-) -> tuple[r.Task, int]:
-    """Make the session as long as it will be, so that new messages come after the gaps. Returns the
-    task that closes them, and the number of messages before."""
+def _begin(rt: Runtime, tx: Transaction, session: r.Session, gaps: Sequence[Gap]) -> Begun:
     locked = tx.sessions.by_key(session.key, lock=True)
     if locked is None or locked.state == r.DELETING:
         raise Conflict(f"the session {session.slug!r} was deleted while the import ran")
@@ -121,6 +128,7 @@ def _begin(
             "the file again"
         )
     (task,) = tx.tasks.add([replace(task, not_before=rt.clock() + HOLD)])
+    removed = summaries.remove_from(tx, locked, gaps[0].after + 1)
     tx.sessions.save(
         replace(
             locked,
@@ -128,7 +136,7 @@ def _begin(
             token_total=locked.token_total + sum(gap.tokens for gap in gaps),
         )
     )
-    return task, locked.message_count
+    return Begun(task, locked.message_count, frozenset(removed))
 
 
 def _messages(tx: Transaction, session: r.Session, uids: Sequence[str | None]) -> list[r.Message]:

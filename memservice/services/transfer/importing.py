@@ -224,6 +224,8 @@ class _Loader:
         successors.set_all(self._rt, self._workspace_key, self._successors, newest)
         if self._erased is not None:
             self._erased.finish(self._workspace_key, self._successors)
+        if self._returned is not None:
+            self._returned.finish(self._workspace_key)
 
     def _uid(self, uid: str) -> str:
         """The uid of the row in this storage."""

@@ -14,9 +14,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from memservice.domain import records as r
-from memservice.domain.filters import equals
+from memservice.domain.filters import FALSE, all_of, equals
+from memservice.domain.filters.ast import Condition
 from memservice.runtime import Runtime
-from memservice.services.transfer import gaps, record_formats
+from memservice.services.transfer import after_erasures, gaps, record_formats
 from memservice.services.transfer.expired_lines import ExpiredLines
 from memservice.services.transfer.gaps import JOINED, LEFT, Gap, Mark, Marks
 from memservice.services.transfer.lines import Line
@@ -170,6 +171,10 @@ class ReturnedMessages:
         """The same, of sessions with gaps."""
         self._tasks: dict[int, r.Task] = {}
         """The tasks that close gaps, by key of the session."""
+        self._summaries: dict[str, set[str]] = {}
+        """Kinds of summary that were removed, by uid here of the session."""
+        self._own: Condition = FALSE
+        """Selects rows of the workspace: a file can name any uid."""
 
     def placed(self, batches: Iterable[Batch]) -> Generator[Batch]:
         """The batches to store. What it yields must be stored before the next one is taken."""
@@ -196,9 +201,13 @@ class ReturnedMessages:
                 yield from self._released(waiting)
         except BaseException:
             # The process may be about to end: a worker closes what remains of the gaps.
-            gaps.close(self._rt, list(self._tasks.values()), filled=False)
+            self._close(filled=False)
             raise
-        gaps.close(self._rt, list(self._tasks.values()), filled=True)
+        self._close(filled=True)
+
+    def finish(self, workspace_key: int) -> None:
+        """Call it when all rows are stored."""
+        after_erasures.summarise(self._rt, workspace_key, self._summaries)
 
     def is_placed(self, tx: Transaction, session_key: int) -> bool:
         """Whether new messages of a session have positions in gaps. Raises Conflict if the gaps may
@@ -208,10 +217,16 @@ class ReturnedMessages:
             gaps.require_open(tx, task)
         return task is not None
 
+    def _close(self, *, filled: bool) -> None:
+        if self._tasks:
+            gaps.close(self._rt, list(self._tasks.values()), filled=filled)
+
     def _has_erasures(self, lines: Sequence[Line]) -> bool:
-        uids = {uid for line in lines for uid in (line["uid"], self._uid_here(line["uid"]))}
-        workspace_uids = tuple(sorted(uids))
+        here = self._uid_here(lines[0]["uid"])
+        workspace_uids = tuple(sorted({lines[0]["uid"], here}))
         with self._rt.storage.read() as tx:
+            workspace = tx.rows.get(r.Workspace, equals(uid=here))
+            self._own = equals(workspace_key=workspace.key) if workspace else FALSE
             if tx.erasures.has_targets_of(workspace_uids) or ExpiredLines().begin(
                 tx, workspace_uids
             ):
@@ -222,7 +237,7 @@ class ReturnedMessages:
     def _read(self, lines: Sequence[Line]) -> None:
         here = {self._uid_here(line["uid"]): line["uid"] for line in lines}
         with self._rt.storage.read() as tx:
-            messages = tx.rows.page(r.Message, equals(uid=tuple(here)))
+            messages = tx.rows.page(r.Message, all_of(self._own, equals(uid=tuple(here))))
         existing = {here[message.uid]: message for message in messages}
         for line in lines:
             layout = self._layouts.setdefault(line["session_uid"], _Layout())
@@ -248,7 +263,7 @@ class ReturnedMessages:
         for start in range(0, len(uids), BATCH_SIZE):
             here = {self._uid_here(uid): uid for uid in uids[start : start + BATCH_SIZE]}
             with self._rt.storage.read() as tx:
-                sessions = tx.rows.page(r.Session, equals(uid=tuple(here)))
+                sessions = tx.rows.page(r.Session, all_of(self._own, equals(uid=tuple(here))))
             for session in sessions:
                 uid = here[session.uid]
                 if session_gaps := self._layouts[uid].gaps(session.message_count):
@@ -256,9 +271,10 @@ class ReturnedMessages:
         if opening:
             marks = self._marks(opening.keys(), members)
             for uid, (session, session_gaps) in opening.items():
-                task, count = gaps.begin(self._rt, session, session_gaps)
-                self._tasks[session.key] = task
-                gaps.make_room(self._rt, session, session_gaps, marks[uid], count)
+                begun = gaps.begin(self._rt, session, session_gaps)
+                self._tasks[session.key] = begun.task
+                self._summaries[session.uid] = set(begun.summaries)
+                gaps.make_room(self._rt, session, session_gaps, marks[uid], begun.count)
                 self._opened[uid] = _Opened(self._layouts[uid].runs)
         self._layouts.clear()
 
@@ -270,7 +286,7 @@ class ReturnedMessages:
             own = [line for line in lines if line["session_uid"] in uids]
             peer_uids = {self._uid_here(line["peer_uid"]) for line in own}
             with self._rt.storage.read() as tx:
-                peers = tx.rows.page(r.Peer, equals(uid=tuple(peer_uids)))
+                peers = tx.rows.page(r.Peer, all_of(self._own, equals(uid=tuple(peer_uids))))
             keys = {peer.uid: peer.key for peer in peers}
             for line in own:
                 key = keys.get(self._uid_here(line["peer_uid"]))

@@ -21,6 +21,7 @@ from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.services import deletion, messages
 from memservice.services.auth.principal import Principal
+from memservice.services.erasure import messages as erasures
 from memservice.services.erasure import receipts, repeating
 from memservice.services.messages import Draft
 from memservice.services.paging import Paging
@@ -62,6 +63,28 @@ def test_a_receipt_has_counts_and_no_text(run: Run) -> None:
     assert (receipt["id"], receipt["state"], receipt["counts"]["messages"]) == (uid, "done", 1)
     assert "Oslo" not in answer.output
     assert isinstance(run("show", "nope").exception, NotFound)
+
+
+def test_an_import_brings_a_message_back_on_request(tmp_path: Path) -> None:
+    environ = {"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}
+    settings = load_settings(environ=environ, cwd=tmp_path)
+    rt = open_runtime(settings, plugins=load_plugins(settings))
+    rt.storage.migrate()
+    drafts = [Draft(f"I have {n} boats.", "alice") for n in range(3)]
+    rows = messages.create(rt, OPERATOR, "w", "talk", drafts)
+    runner, file = CliRunner(), str(tmp_path / "w.jsonl.gz")
+    assert runner.invoke(cli, ["export", "-w", "w", file], env=environ).exit_code == 0
+    erasures.delete(rt, OPERATOR, "w", "talk", rows[1].uid)
+    Worker(rt).run_until_idle(30)
+    for option, contents in (
+        ("--respect-erasures", ["I have 0 boats.", "I have 2 boats."]),
+        ("--no-respect-erasures", [draft.content for draft in drafts]),
+    ):
+        result = runner.invoke(cli, ["import", option, file], env=environ)
+        assert result.exit_code == 0, result.output
+        page = messages.page(rt, OPERATOR, "w", "talk", None, Paging())
+        assert [message.content for message in page.items] == contents
+    rt.close()
 
 
 def test_an_import_leaves_out_what_was_erased(tmp_path: Path) -> None:

@@ -12,10 +12,13 @@ from memservice.domain import records as r
 from memservice.domain.errors import Conflict
 from memservice.domain.filters import TRUE, equals
 from memservice.domain.records import Member, Message, Session
+from memservice.services import messages as message_service
 from memservice.services import sessions
 from memservice.services.erasure import messages, peers
+from memservice.services.messages import Draft
 from memservice.services.tasks import kinds
 from memservice.services.transfer import gaps
+from memservice.services.transfer.lines import Sum, UnreadableExport, format_line
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 from support.erasure.imports import PLAIN, Open, exported, load
@@ -240,8 +243,8 @@ def test_a_killed_import_leaves_a_task_that_closes_the_positions(open_pipeline: 
         (session,) = tx.rows.page(Session, TRUE)
         first = tx.messages.run(session.key, 1, 1)[0]
     opening = [gaps.Gap(1, first.uid, 2, 7)]
-    _, count = gaps.begin(pipeline.rt, session, opening)
-    gaps.make_room(pipeline.rt, session, opening, {}, count)
+    begun = gaps.begin(pipeline.rt, session, opening)
+    gaps.make_room(pipeline.rt, session, opening, {}, begun.count)
     with pipeline.rt.storage.read() as tx:
         assert [message.seq for message in tx.messages.page(session.key)] == [1, 4, 5, 6, 7]
     pipeline.work()
@@ -263,6 +266,58 @@ def test_long_sessions_make_room_in_batches(
     pipeline.work()
     load(pipeline, lines, respect=False)
     assert state(pipeline) == before
+
+
+def test_a_summary_covers_what_comes_back(open_pipeline: Open) -> None:
+    pipeline = open_pipeline()
+    pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(24)])
+    pipeline.work()
+    before, lines = pipeline.summaries("talk")["short"], exported(pipeline)
+    without = [line for line in lines if b'"type":"summaries"' not in line]
+    erase(pipeline, "I have 2 boats.")
+    pipeline.work()
+    assert pipeline.summaries("talk")["short"].content != before.content
+    load(pipeline, lines, respect=False)
+    after = pipeline.summaries("talk")["short"]
+    assert (after.content, after.message_uid) == (before.content, before.message_uid)
+    # A file without the summary: a task makes it again.
+    erase(pipeline, "I have 2 boats.")
+    pipeline.work()
+    load(pipeline, resealed(without), respect=False)
+    pipeline.work()
+    covered = {row.content for row in pipeline.reasoner.summaries[-1].messages}
+    assert "I have 2 boats." in covered
+
+
+def resealed(lines: list[bytes]) -> list[bytes]:
+    """The same lines, with the number and the checksum of the remaining ones at the end."""
+    total = Sum()
+    for line in lines[1:-1]:
+        total.add(line)
+    return [*lines[:-1], format_line(total.end())]
+
+
+def test_a_file_cannot_change_a_session_of_another_workspace(open_pipeline: Open) -> None:
+    pipeline = open_pipeline()
+    pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(4)])
+    pipeline.work()
+    lines = exported(pipeline)
+    erase(pipeline, "I have 1 boats.")
+    pipeline.work()
+    before = state(pipeline)
+    # Messages of the workspace `w` in a file of the workspace `other`, which also erased something.
+    other = "other"
+    message_service.create(pipeline.rt, PRINCIPAL, other, "s", [Draft("I sing.", "bob")])
+    with pipeline.rt.storage.read() as tx:
+        (sung,) = tx.rows.page(Message, equals(content="I sing."))
+    messages.delete(pipeline.rt, PRINCIPAL, other, "s", sung.uid)
+    pipeline.work()
+    header, workspace, *_ = exported(pipeline, other)
+    foreign = [line for line in lines if b'"type":"messages"' in line]
+    with pytest.raises(UnreadableExport, match="not in the file"):
+        load(pipeline, resealed([header, workspace, *foreign, b""]), respect=False)
+    assert state(pipeline)["talk"] == before["talk"]
+    assert not pipeline.tasks(kinds.REPACK, state=r.PENDING)
 
 
 def test_messages_that_exist_here_in_another_order_are_a_conflict(open_pipeline: Open) -> None:
