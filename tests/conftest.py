@@ -23,7 +23,7 @@ from memservice.plugins import loading
 from memservice.services.members import passwords
 from memservice_sql import storage as sql_storage
 from memservice_sql.rows import Store
-from support import redis_server, sharing
+from support import quick, redis_server, sharing
 from support.processes.fork_server import share_compiled_rules
 from support.receiver import Receiver, receiving
 from support.reports import send_needed_reports
@@ -112,6 +112,18 @@ def pytest_configure(config: pytest.Config) -> None:
         patch.setattr(providers, "is_local_module_file", lambda path: False, raising=False)
     if hasattr(config, "workerinput"):
         send_needed_reports(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Make no items of what the quick profile leaves out: to make and to deselect them takes
+    seconds in each process."""
+    config = collector.config
+    if not quick.is_quick(config.option.markexpr, config.args):
+        return None
+    return [] if quick.leaves_out(obj) or collector.get_closest_marker("slow") else None
 
 
 @pytest.hookimpl(tryfirst=True)
