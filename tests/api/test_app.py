@@ -20,6 +20,7 @@ from memservice.settings import load_settings
 MEMORY = load_settings(environ={}, overrides={"DB_CONNECTION_URI": "memory://"})
 
 
+@pytest.mark.slow
 def test_nothing_is_opened_until_a_request_needs_it() -> None:
     nowhere = load_settings(environ={}, overrides={"DB_CONNECTION_URI": "nosuchstorage://x"})
     client = create_app(nowhere).test_client()
@@ -48,6 +49,7 @@ def test_concurrent_requests_open_one_runtime(monkeypatch: pytest.MonkeyPatch) -
     app.extensions["memservice"].close()
 
 
+@pytest.mark.slow
 def test_applications_share_nothing() -> None:
     one, two = create_app(MEMORY), create_app(MEMORY)
     assert one.test_client().post("/v3/workspaces", json={"id": "a"}).status_code == 201
@@ -86,6 +88,7 @@ def test_plugins_may_add_routes_but_not_replace_core_routes() -> None:
     assert client.get("/health").get_json() == {"status": "ok"}
 
 
+@pytest.mark.slow
 def test_limits_follow_the_settings() -> None:
     overrides = {
         "DB_CONNECTION_URI": "memory://",

@@ -108,6 +108,7 @@ def spoilt(value: Any, spoil: Callable[[str], str]) -> Iterator[Any]:
             yield from ({**value, key: other} for other in spoilt(item, spoil))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "path", "body"), BODIES, ids=[f"{method} {path}" for method, path, _ in BODIES]
 )

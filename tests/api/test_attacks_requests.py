@@ -117,6 +117,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"],

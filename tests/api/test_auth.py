@@ -64,6 +64,7 @@ def text_of(
 # What is said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "detail"),
     [
@@ -89,6 +90,7 @@ def test_every_refusal_is_a_401_with_a_reason(
     assert "WWW-Authenticate" not in answer.headers
 
 
+@pytest.mark.slow
 def test_admin_routes_report_the_missing_privilege(auth_client: AuthClient) -> None:
     assert text_of(auth_client, "POST", "/v3/workspaces/list", signed({"w": "acme"})) == (
         401,
@@ -376,6 +378,7 @@ def test_a_session_key_gets_conclusions_of_its_session_only(auth_client: AuthCli
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["representation", "chat"])
 @pytest.mark.parametrize(
     ("body", "status"),
@@ -442,6 +445,7 @@ def test_only_members_learn_that_a_session_is_being_erased(
     )
 
 
+@pytest.mark.slow
 def test_messages_after_a_peer_left_are_hidden_from_its_key(auth_client: AuthClient) -> None:
     """The session is closed to the key, and chat gives no further access. A workspace key can still
     ask in carol's name."""
@@ -522,6 +526,7 @@ def test_a_guessable_secret_prevents_the_start(name: str) -> None:
         create_app(replace(plain, auth=short))
 
 
+@pytest.mark.slow
 def test_a_short_secret_works_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "memservice.auth"):
         short = AuthClient.open(AUTH_JWT_SECRET="äöüäöüäö", AUTH_JWT_SECRET_PREVIOUS="x" * 31)
@@ -538,6 +543,7 @@ def test_a_short_secret_works_with_one_warning(caplog: pytest.LogCaptureFixture)
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_the_secret_can_be_changed_without_failing_requests(tmp_path: Path) -> None:
     """As docs/operations.md says it, on one store: accept the new one, sign with it, make new keys,
     forget the old one."""
@@ -627,6 +633,7 @@ def operations(read: Any) -> list[tuple[str, Any]]:
     return described
 
 
+@pytest.mark.slow
 def test_the_document_requires_keys_if_authentication_is_on() -> None:
     openapi = document(settings_with_auth())
     assert openapi["components"]["securitySchemes"] == {
@@ -641,6 +648,7 @@ def test_the_document_requires_keys_if_authentication_is_on() -> None:
             assert operation["responses"]["401"], path
 
 
+@pytest.mark.slow
 def test_the_document_makes_keys_optional_if_authentication_is_off() -> None:
     openapi = document(load_settings(environ={}))
     for path, operation in operations(openapi):
@@ -649,6 +657,7 @@ def test_the_document_makes_keys_optional_if_authentication_is_off() -> None:
         ), path
 
 
+@pytest.mark.slow
 def test_each_wrong_key_of_these_tests_has_exactly_one_fault() -> None:
     """They would be let in otherwise: the same claims, rightly signed and dated, open the route."""
     auth_client = AuthClient.open()

@@ -85,6 +85,7 @@ def test_the_answer_contains_key_id_and_label(auth_client: AuthClient) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_key_without_names_is_an_admin_key(auth_client: AuthClient) -> None:
     key = mint(auth_client)
     assert (key["admin"], key["label"], key["workspace_id"]) == (True, "admin", None)
@@ -92,6 +93,7 @@ def test_a_key_without_names_is_an_admin_key(auth_client: AuthClient) -> None:
     assert auth_client.call("POST", KEYS, key["key"]).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -206,6 +208,7 @@ BODIES: dict[str, tuple[dict[str, Any], list[list[str]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
@@ -231,6 +234,7 @@ def test_a_request_with_a_body_creates_no_key(
             assert auth_client.do("GET", KEYS)["total"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     ["/v1/keys?workspace_id=acme", "/v2/keys?workspace_id=acme", "/v3/keys?workspace_id=acme"],
@@ -316,6 +320,7 @@ def test_without_parameters_an_admin_key_is_created_and_labelled(
     )
 
 
+@pytest.mark.slow
 def test_listing_and_revoking(auth_client: AuthClient) -> None:
     keys = [mint(auth_client, workspace_id="acme", label=f"number {n}") for n in range(3)]
     page = auth_client.do("GET", KEYS, query_string={"size": 2})
@@ -364,6 +369,7 @@ def test_listing_and_revoking(auth_client: AuthClient) -> None:
     assert (answer.status_code, answer.get_json()) == (404, {"detail": "Key unknown not found"})
 
 
+@pytest.mark.slow
 def test_a_key_can_revoke_itself(auth_client: AuthClient) -> None:
     key = mint(auth_client)
     assert auth_client.call("DELETE", f"{KEYS}/{key['id']}", key["key"]).status_code == 204

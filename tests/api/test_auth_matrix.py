@@ -297,6 +297,7 @@ CHECKED = sorted(served() & TABLE.keys())
 GUARDED = [name for name in CHECKED if TABLE[name].allowed is not ANYBODY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDED)
 def test_allowed_keys_are_accepted(
     filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
@@ -308,6 +309,7 @@ def test_allowed_keys_are_accepted(
             assert status in TABLE[name].status, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDED)
 def test_other_keys_are_refused(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
@@ -319,6 +321,7 @@ def test_other_keys_are_refused(
             assert status == 401, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDED)
 def test_missing_and_invalid_keys_are_refused(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
@@ -335,6 +338,7 @@ def test_missing_and_invalid_keys_are_refused(
             assert status == 401, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(CHECKED) - set(GUARDED)))
 def test_open_routes_need_no_key(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests

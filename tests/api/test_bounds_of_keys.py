@@ -81,6 +81,7 @@ class TestChatOfTheFirstGeneration:
         answer.close()
         return status_and_text
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("stream", [False, True])
     def test_a_session_key_asks_in_a_session_of_the_users(
         self, auth_client: AuthClient, stream: bool
@@ -133,6 +134,7 @@ class TestChatOfTheFirstGeneration:
         )
         assert notes(auth_client) == before + 1
 
+    @pytest.mark.slow
     def test_a_session_key_gets_answers_from_its_session(self, auth_client: AuthClient) -> None:
         conclude(auth_client, "Bob collects barometers.", "room")
         conclude(auth_client, "Bob collects barographs.", "priv")
@@ -142,6 +144,7 @@ class TestChatOfTheFirstGeneration:
         assert "barometers" in text
         assert "barographs" not in text
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("by", ["name", "uid"])
     def test_messages_after_a_user_left_are_not_in_answers(
         self, auth_client: AuthClient, by: str
@@ -168,6 +171,7 @@ class TestChatOfTheFirstGeneration:
                 )[1]
             )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("by", ["name", "uid"])
     def test_messages_after_a_user_left_its_own_session_are_not_in_answers(
         self, auth_client: AuthClient, by: str
@@ -192,6 +196,7 @@ class TestChatOfTheFirstGeneration:
 
 
 class TestGettingWhatExists:
+    @pytest.mark.slow
     @pytest.mark.parametrize("generation", LATER)
     @pytest.mark.parametrize("token", [ALICE, ROOM], ids=["peer", "session"])
     def test_a_narrow_key_gets_an_existing_session_unchanged(
@@ -221,6 +226,7 @@ class TestGettingWhatExists:
             peer["id"] for peer in auth_client.do("POST", f"{W}/peers/list")["items"]
         }
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("generation", LATER)
     def test_a_narrow_key_configures_a_new_session(
         self, auth_client: AuthClient, generation: str
@@ -242,6 +248,7 @@ class TestGettingWhatExists:
                 peer["id"] for peer in auth_client.do("GET", f"{SESSIONS}/{name}/peers")["items"]
             ] == ["alice"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("generation", LATER)
     @pytest.mark.parametrize("narrow", [{"p": "x"}, {"s": "x"}], ids=["peer", "session"])
     def test_a_narrow_key_creates_a_workspace_by_its_id_alone(
@@ -301,6 +308,7 @@ class TestCollections:
             ("DELETE", f"{at}/{shelf}", None),
         ]
 
+    @pytest.mark.slow
     def test_a_peer_key_has_the_same_access_as_in_later_generations(
         self, auth_client: AuthClient
     ) -> None:
@@ -335,6 +343,7 @@ class TestCollections:
 
 
 class TestMessagesOfNoConversation:
+    @pytest.mark.slow
     def test_a_peer_key_lists_only_its_own_messages(self, auth_client: AuthClient) -> None:
         at = "/v2/workspaces/acme/peers/alice/messages"
         own = auth_client.call(
@@ -350,6 +359,7 @@ class TestMessagesOfNoConversation:
 class TestPeerKeysAndSessions:
     """What a peer's key could reach in two steps: set something up, then wait for others."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("generation", LATER)
     def test_a_peer_key_creates_sessions_with_its_own_peer_only(
         self, auth_client: AuthClient, generation: str
@@ -371,6 +381,7 @@ class TestPeerKeysAndSessions:
         peer_ids = [peer["id"] for peer in auth_client.do("POST", f"{W}/peers/list", {})["items"]]
         assert "ghost" not in peer_ids
 
+    @pytest.mark.slow
     def test_the_session_of_another_peers_own_messages_cannot_be_created_in_advance(
         self, auth_client: AuthClient
     ) -> None:
@@ -402,6 +413,7 @@ class TestPeerKeysAndSessions:
         of_user = signed({"ap": path.split("/")[3], "us": path.split("/")[5]})
         assert auth_client.call("PUT", path, of_user, json={"name": "zoe"}).status_code == 200
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("question", ["heliotrope", "vault", "zeppelin"])
     def test_messages_after_a_peer_left_do_not_affect_the_ranking_of_earlier_ones(
         self, auth_client: AuthClient, question: str

@@ -54,6 +54,7 @@ def talk(api: Api) -> Api:
 
 
 class TestAnswer:
+    @pytest.mark.slow
     def test_is_composed_of_conclusions_with_their_sources(self, talk: Api) -> None:
         answer = ask(talk, "What is the tortoise called?")
         assert list(answer) == ["content"]
@@ -110,6 +111,7 @@ class TestAnswer:
         ] == [("alice", "bob")]
         assert "bob" in answer["content"]
 
+    @pytest.mark.slow
     def test_uses_messages_of_the_peers_sessions(self, talk: Api) -> None:
         def sessions(peer: str) -> set[str]:
             messages = ask(talk, "tortoise", peer, include_evidence=True)["evidence"]["messages"]
@@ -127,6 +129,7 @@ class TestAnswer:
         api.say("s", ("bob", "Indeed."))
         assert "Genoa" in ask(api, "Where is the lighthouse?", "bob")["content"]
 
+    @pytest.mark.slow
     def test_neighbours_of_a_hit_are_used(self, api: Api) -> None:
         api.say(
             "s",
@@ -142,6 +145,7 @@ class TestAnswer:
         assert "Balthazar" in ask(talk, "tor\0toise")["content"]
         talk.refused(talk.post("/peers/alice/chat", {"query": "\0"}), ["body", "query"])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("level", "most"), [("minimal", 10), ("low", 25), ("medium", 25), ("high", 25), ("max", 25)]
     )
@@ -154,6 +158,7 @@ class TestAnswer:
         evidence = ask(api, "whale", reasoning_level=level, include_evidence=True)["evidence"]
         assert (len(evidence["conclusions"]), len(evidence["messages"])) == (most, most)
 
+    @pytest.mark.slow
     def test_cards_are_used_if_the_configuration_allows_it(self, talk: Api) -> None:
         talk.put("/peers/alice/card", {"peer_card": ["Her shoe size is 38"]})
         assert "Her shoe size is 38" in ask(talk, "What shoe size does she have?")["content"]
@@ -198,6 +203,7 @@ class TestNarrowing:
         assert answer["evidence"]["conclusions"][0]["observer_id"] == "scope.private"
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"home"}
 
+    @pytest.mark.slow
     def test_several_scopes_work_as_an_allowlist(self, talk: Api) -> None:
         for scope, session in (("one", "home"), ("two", "work")):
             talk.ok(talk.post("/scopes", {"id": scope}), 201)
@@ -244,6 +250,7 @@ class TestWorkspace:
         several = ask_all(talk, "lettuce Ghent", scope=["private"], include_evidence=True)
         assert sorted(read(several)) == ["Bob grows lettuce.", "Bob is fond of lettuce and soup."]
 
+    @pytest.mark.slow
     def test_a_named_peer_restricts_the_evidence(self, talk: Api) -> None:
         answer = ask_all(talk, "What do you know about Bob?", include_evidence=True)
         assert {item["observed_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
@@ -297,6 +304,7 @@ class TestEvidence:
         ids = [item["id"] for item in messages]
         assert len(ids) == len(set(ids)) == 2
 
+    @pytest.mark.slow
     def test_is_included_on_request_only(self, talk: Api) -> None:
         assert "evidence" not in ask(talk, "tortoise")
         assert "evidence" not in ask_all(talk, "tortoise", include_evidence=False)
@@ -422,6 +430,7 @@ class TestRefusals:
     ) -> None:
         api.refused(api.post("/peers/alice/chat", {"query": "x", **body}), ["body", *loc])
 
+    @pytest.mark.slow
     def test_the_longest_query_is_accepted(self, talk: Api) -> None:
         assert isinstance(ask(talk, "tortoise " * 1111)["content"], str)
 

@@ -65,6 +65,7 @@ def ask(
 GENERATIONS = ("v1", "v2", "v3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_failed_model_is_replaced_by_an_answer_without_one(
@@ -114,6 +115,7 @@ def test_an_error_names_the_cause(
     assert {name: answer.headers.get(name) for name in headers} == headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["extractive", "error"])
 def test_a_refusal_is_neither_an_answer_nor_an_error(tmp_path: Path, mode: str) -> None:
     with open_chat(tmp_path, DIALECTIC_ON_FAILURE=mode) as model_chat:
@@ -126,6 +128,7 @@ def test_a_refusal_is_neither_an_answer_nor_an_error(tmp_path: Path, mode: str) 
         assert "refused to answer" in stream.headers[NOTICE]
 
 
+@pytest.mark.slow
 def test_a_notice_is_one_line_of_ascii(chat: ChatWithModel) -> None:
     chat.model.say = lambda request: fails().__class__("ü\r\nSet-Cookie: x", retryable=False)
     answer = ask(chat, "v3")
@@ -133,6 +136,7 @@ def test_a_notice_is_one_line_of_ascii(chat: ChatWithModel) -> None:
     assert "Set-Cookie" not in answer.headers
 
 
+@pytest.mark.slow
 def test_look_ups_before_a_failure_remain_evidence(chat: ChatWithModel) -> None:
     chat.model.replies = [calling(("grep_messages", {"text": "hives"})), fails()]
     answer = chat.api.ok(
@@ -144,6 +148,7 @@ def test_look_ups_before_a_failure_remain_evidence(chat: ChatWithModel) -> None:
     assert [call["tool_name"] for call in answer["evidence"]["tool_calls"]] == ["grep_messages"]
 
 
+@pytest.mark.slow
 def test_a_bug_in_a_provider_is_still_an_error(chat: ChatWithModel) -> None:
     chat.model.say = lambda request: KeyError("choices")
     assert ask(chat, "v3").status_code == 500
@@ -296,6 +301,7 @@ class TestCaller:
                 assert time.monotonic() - began < 30, "the deadline is 50 s"
                 assert len(server.requests) == 1
 
+    @pytest.mark.slow
     def test_a_next_request_does_not_hide_a_disconnect(self, chat: ChatWithModel) -> None:
         ours, theirs = socket.socketpair()
 
@@ -309,6 +315,7 @@ class TestCaller:
             ask(chat, "v3", connection=ours)
         assert len(chat.model.requests) == 1
 
+    @pytest.mark.slow
     def test_a_disconnected_client_causes_no_further_call(self, chat: ChatWithModel) -> None:
         ours, theirs = socket.socketpair()
 
@@ -322,6 +329,7 @@ class TestCaller:
         assert answer.get_json() == {"content": None}
         assert len(chat.model.requests) == 1
 
+    @pytest.mark.slow
     def test_a_client_that_waits_is_answered(self, chat: ChatWithModel) -> None:
         ours, theirs = socket.socketpair()
         chat.model.replies = [calling(("grep_messages", {"text": "hives"})), "Seven."]

@@ -64,6 +64,7 @@ def ask(chat: ChatWithModel, say: Any, **body: Any) -> Any:
     return chat.ask(query=QUESTION, **body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("say", [with_tools, by_plans], ids=["tools", "plan"])
 def test_the_model_searches_for_what_it_has_read(tmp_path: Path, say: Any) -> None:
     with open_chat(tmp_path) as chat:
@@ -76,6 +77,7 @@ def test_the_model_searches_for_what_it_has_read(tmp_path: Path, say: Any) -> No
         assert {"hall", "harbour"} <= set(sessions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("say", [with_tools, by_plans], ids=["tools", "plan"])
 def test_a_further_search_stays_within_the_session(tmp_path: Path, say: Any) -> None:
     with open_chat(tmp_path) as chat:

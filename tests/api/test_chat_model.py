@@ -107,6 +107,7 @@ def uids(chat: ChatWithModel) -> dict[str, str]:
 
 
 class TestAnswer:
+    @pytest.mark.slow
     def test_the_model_answers_from_evidence_and_look_ups(self, chat: ChatWithModel) -> None:
         answer = chat.ask(calling(("grep_messages", {"text": "hives"})), "Seven hives of bees.")
         assert answer["content"] == "Seven hives of bees."
@@ -114,11 +115,13 @@ class TestAnswer:
         assert "> " in chat.result()
         assert "alice (session home): Seven hives." in chat.result()
 
+    @pytest.mark.slow
     def test_an_empty_answer_is_null_and_has_evidence(self, chat: ChatWithModel) -> None:
         answer = chat.ask("", "", "")
         assert answer["content"] is None
         assert answer["evidence"]["conclusions"]
 
+    @pytest.mark.slow
     def test_the_answer_follows_the_format(self, chat: ChatWithModel) -> None:
         schema = {
             "type": "object",
@@ -128,6 +131,7 @@ class TestAnswer:
         answer = chat.ask("READY", {"hives": 7}, response_format=schema)
         assert json.loads(answer["content"]) == {"hives": 7}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("level", ["minimal", "low"])
     def test_each_level_has_its_reasoner(self, tmp_path: Path, level: str) -> None:
         """`auto`: a level whose model is not configured is answered without one."""
@@ -138,6 +142,7 @@ class TestAnswer:
             assert ("No language model" in answer["content"]) == (level == "minimal")
             assert (answer["evidence"]["reasoning_trace_id"] is None) == (level == "minimal")
 
+    @pytest.mark.slow
     def test_no_connection_is_open_during_a_call_of_the_model(self, chat: ChatWithModel) -> None:
         def write(request: CompletionRequest) -> Any:
             # A write inside an open transaction of this thread is an error, and so is one inside a
@@ -151,6 +156,7 @@ class TestAnswer:
 
 
 class TestEvidence:
+    @pytest.mark.slow
     def test_has_everything_read_once_and_in_order(self, chat: ChatWithModel) -> None:
         ids = uids(chat)
         answer = chat.ask(
@@ -180,6 +186,7 @@ class TestEvidence:
         ]
         assert isinstance(evidence["reasoning_trace_id"], str)
 
+    @pytest.mark.slow
     def test_includes_what_tools_read(self, chat: ChatWithModel) -> None:
         chat.api.conclude("alice", "alice", *[f"Alice saw whale number {n}." for n in range(80)])
         answer = chat.ask(
@@ -190,6 +197,7 @@ class TestEvidence:
         )
         assert len(answer["evidence"]["conclusions"]) >= 40
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("path", PATHS)
     def test_is_the_last_event_of_a_stream(self, chat: ChatWithModel, path: str) -> None:
         chat.model.replies = [
@@ -216,6 +224,7 @@ class TestEvidence:
 class TestBounds:
     """A model cannot look up more than the caller may see."""
 
+    @pytest.mark.slow
     def test_tools_read_no_other_sessions_and_memories(self, chat: ChatWithModel) -> None:
         chat.ask(calling(("grep_messages", {"text": "ledgers"})), "?", path="/peers/bob/chat")
         assert chat.result() == "Nothing was found."
@@ -228,6 +237,7 @@ class TestBounds:
         )
         assert {item["observer_id"] for item in answer["evidence"]["conclusions"]} == {"bob"}
 
+    @pytest.mark.slow
     def test_a_session_restricts_messages(self, chat: ChatWithModel) -> None:
         answer = chat.ask(
             calling(("get_messages_by_date_range", {"since": "2000-01-01"})), "?", session_id="work"
@@ -235,6 +245,7 @@ class TestBounds:
         assert {item["session_id"] for item in answer["evidence"]["messages"]} == {"work"}
         assert "ledgers" in chat.result()
 
+    @pytest.mark.slow
     def test_an_allowlist_restricts_both_and_disables_chains(self, chat: ChatWithModel) -> None:
         answer = chat.ask(
             calling(
@@ -252,6 +263,7 @@ class TestBounds:
         chat.ask(calling(("search_memory", {"query": "bees"})), "?", filters={"session_id": []})
         assert chat.result() == "Nothing was found."
 
+    @pytest.mark.slow
     def test_workspace_chat_reads_everything_and_cards(self, chat: ChatWithModel) -> None:
         chat.api.put("/peers/carol/card", {"peer_card": ["IDENTITY: Carol"]})
         answer = chat.ask(
@@ -274,6 +286,7 @@ class TestBounds:
             "bob",
         }
 
+    @pytest.mark.slow
     def test_cards_are_not_read_if_the_configuration_forbids_it(self, chat: ChatWithModel) -> None:
         chat.api.ok(chat.api.put("", {"configuration": {"peer_card": {"use": False}}}))
         chat.ask("?", path=PATHS[1])
@@ -357,6 +370,7 @@ class TestStream:
 
 
 class TestTold:
+    @pytest.mark.slow
     def test_events_report_rounds_calls_and_the_answer(self, chat: ChatWithModel) -> None:
         look = calling(("search_memory", {"query": "bees", "limit": 3}), ("listen", {}))
         chat.ask(look, "Bees.", session_id="home", reasoning_level="high")
@@ -402,6 +416,7 @@ class TestTold:
         assert {event["run_id"] for event in (good, bad, *rounds)} == {run_id}
         assert "bees" not in repr([event.data() for event in chat.events])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("stream", [False, True])
     def test_events_report_the_rounds_of_a_failed_run(
         self, chat: ChatWithModel, stream: bool
@@ -422,6 +437,7 @@ class TestTold:
         (whole,) = chat.of("dialectic.completed")
         assert whole["run_id"] == one["run_id"]
 
+    @pytest.mark.slow
     def test_events_of_workspace_chat_name_no_peer(self, chat: ChatWithModel) -> None:
         chat.ask("Bees.", path=PATHS[1])
         (whole,) = chat.of("dialectic.completed")

@@ -33,6 +33,7 @@ def ask(api: Api, query: str = "bees", path: str = "/peers/alice/chat", **body: 
     return api.ok(api.post(path, {"query": query, **body}))
 
 
+@pytest.mark.slow
 def test_the_reasoner_gets_the_request_and_its_evidence(
     api_and_reasoner: tuple[Api, AnsweringReasoner],
 ) -> None:
@@ -113,6 +114,7 @@ def test_the_latest_messages_of_a_session_are_passed(tmp_path: Path) -> None:
         assert reasoner.last.recent == []
 
 
+@pytest.mark.slow
 def test_no_latest_messages_are_passed_if_the_setting_is_zero(tmp_path: Path) -> None:
     with talking(tmp_path, DIALECTIC_SESSION_HISTORY_MAX_TOKENS="0") as (api, reasoner):
         api.say("s", ("alice", "Bees."))
@@ -141,6 +143,7 @@ def test_instructions_of_all_levels_are_passed(
         assert reasoner.last.instructions == "All.\n\nSession."
 
 
+@pytest.mark.slow
 def test_an_empty_answer_is_null(api_and_reasoner: tuple[Api, AnsweringReasoner]) -> None:
     api, reasoner = api_and_reasoner
     for pieces in ([], [""], ["", " \n"]):
@@ -169,6 +172,7 @@ def test_no_connection_is_open_while_the_reasoner_works(
         assert '"content": "True"' in api.post(path, {"query": "x", "stream": True}).text
 
 
+@pytest.mark.slow
 def test_a_response_format_is_passed_on_and_validated(
     api_and_reasoner: tuple[Api, AnsweringReasoner], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -205,6 +209,7 @@ def test_a_failing_reasoner_is_an_error_that_quotes_nothing(
     assert "BEES" not in caplog.text
 
 
+@pytest.mark.slow
 def test_a_model_also_gets_weak_matches(tmp_path: Path) -> None:
     """A model can decide what belongs to the question; an answer without a model cannot."""
     from memservice.spi.capabilities import Capability

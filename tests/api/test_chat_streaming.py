@@ -88,6 +88,7 @@ class TestFraming:
             b'data: {"done": true}\n\n'
         )
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("path", PATHS)
     def test_evidence_comes_with_the_last_event(
         self, api_and_reasoner: tuple[Api, AnsweringReasoner], path: str
@@ -277,6 +278,7 @@ class TestSlots:
             thread.join(PATIENCE)
         assert api.post(PATHS[0], {"query": "bees"}).status_code == 200
 
+    @pytest.mark.slow
     def test_a_failure_frees_the_slot(
         self, api_and_reasoner: tuple[Api, AnsweringReasoner]
     ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from api.conftest import Api
 
@@ -105,6 +107,7 @@ def test_10_context_has_no_ceiling_of_60_percent(api: Api) -> None:
     assert len(api.ok(api.get(f"/sessions/s/context?tokens={budget}"))["messages"]) == 10
 
 
+@pytest.mark.slow
 def test_11_representation_defaults_to_25_for_post_and_100_elsewhere(api: Api) -> None:
     api.peer("p")
     api.conclude("p", "p", *[f"fact {number}" for number in range(60)])

@@ -121,6 +121,7 @@ def test_conflict_04_owned_sessions_have_their_uid_for_an_id(
     ] == uid(user)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_conflict_05_sessions_without_an_owner_are_every_members(shared: bool) -> None:
     overrides = {"DB_CONNECTION_URI": "memory://", "API_V1_SHARED_SESSIONS": str(shared).lower()}
@@ -185,6 +186,7 @@ def test_conflict_07_ownership_is_not_membership(
     assert all_generations.v1.say(session, (True, "I am still here."))
 
 
+@pytest.mark.slow
 def test_conflict_08_archived_is_not_deleted(all_generations: AllGenerations, user: str) -> None:
     archived, deleted = all_generations.v1.session(user), all_generations.v1.session(user)
     for session in (archived, deleted):
@@ -219,6 +221,7 @@ def test_conflict_08_archived_is_not_deleted(all_generations: AllGenerations, us
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generation", ["v2", "v3"])
 def test_conflict_09_what_goes_with_a_session_and_what_with_its_workspace(
     all_generations: AllGenerations, user: str, generation: str

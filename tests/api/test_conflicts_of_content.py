@@ -15,6 +15,7 @@ from support.api.conflicts import user as user
 from support.api.v1_client import uid
 
 
+@pytest.mark.slow
 def test_conflict_10_metamessages_are_not_metadata(
     all_generations: AllGenerations, user: str
 ) -> None:
@@ -53,6 +54,7 @@ def test_conflict_10_metamessages_are_not_metadata(
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "used", [True, False], ids=["where the first is in use", "where it is not"]
 )
@@ -84,6 +86,7 @@ def test_conflict_10_a_summary_of_a_shared_session_is_a_note_of_each_member(
         ] * used
 
 
+@pytest.mark.slow
 def test_conflict_11_documents_are_not_conclusions_but_for_one_collection(
     all_generations: AllGenerations, user: str
 ) -> None:
@@ -132,6 +135,7 @@ def test_conflict_12_a_conclusion_without_a_session(
     ) == [within]
 
 
+@pytest.mark.slow
 def test_conflict_13_each_accepts_texts_of_its_own_length(
     all_generations: AllGenerations, user: str
 ) -> None:
@@ -228,6 +232,7 @@ def test_conflict_15_the_same_filter_means_something_else(
     ]
 
 
+@pytest.mark.slow
 def test_conflict_16_chat_of_a_session_beside_chat_of_a_peer(
     all_generations: AllGenerations, user: str
 ) -> None:
@@ -252,6 +257,7 @@ def test_conflict_16_chat_of_a_session_beside_chat_of_a_peer(
     assert all_generations.v1.post(f"{session}/chat", {"queries": ["", " "]}) == {"content": "None"}
 
 
+@pytest.mark.slow
 def test_conflict_22_order_is_that_of_storing(all_generations: AllGenerations, user: str) -> None:
     session = all_generations.v1.session(user)
     batch = all_generations.v1.say(session, *((True, f"line {number}") for number in range(5)))
@@ -271,6 +277,7 @@ def test_conflict_22_order_is_that_of_storing(all_generations: AllGenerations, u
         assert [item["content"] for item in answer] == contents[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [False, True])
 def test_conflict_23_only_the_first_generation_copies_metamessages(
     all_generations: AllGenerations, user: str, deep: bool
@@ -297,6 +304,7 @@ def test_conflict_23_only_the_first_generation_copies_metamessages(
         assert clone in api.ids("/sessions/list"), "its uid is its id"
 
 
+@pytest.mark.slow
 def test_conflict_24_totals_count_visible_rows(all_generations: AllGenerations, user: str) -> None:
     """Each kind of what some generation hides is there; lists are read whole, page by page, with
     their totals."""

@@ -16,6 +16,7 @@ from support.api.conflicts import user as user
 from support.api.v1_client import uid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("owned", "metadata", "v2", "v3", "derived"),
     [
@@ -93,6 +94,7 @@ def test_conflict_18_both_families_of_keys_open_every_generation(client: Any) ->
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "status"),
     [(32503680000, 200), ("2999-01-01T00:00:00Z", 200), ("2020-01-01T00:00:00Z", 401), (1, 401)],
@@ -181,6 +183,7 @@ def test_conflict_21_an_id_that_equals_another_ones_uid(
     assert all_generations.v1.refused(404, "GET", f"{other}/sessions", session_id=message["id"])
 
 
+@pytest.mark.slow
 def test_conflict_25_one_path_for_the_keys_of_two_models(client: Any) -> None:
     admin = {"ad": True}
     app_uid = call_with(client, admin, "POST", "/v3/workspaces", {"id": "acme"}).get_json()["uid"]

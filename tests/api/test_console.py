@@ -51,6 +51,7 @@ def test_every_link_leads_to_a_page_and_every_file_is_here(filled_site: Site) ->
             assert answer.status_code == 200
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere_and_no_script_is_injected(filled_site: Site) -> None:
     for path in ("/console", "/console/assets/console.js", "/console/workspaces/none"):
         with filled_site.open(path) as answer:
@@ -103,6 +104,7 @@ def test_contrast_is_sufficient_in_both_themes() -> None:
                 assert ratio >= 4.5, (text, ground, round(ratio, 2))
 
 
+@pytest.mark.slow
 def test_stored_text_is_shown_and_does_nothing(site: Site) -> None:
     site.say("w", "s1", *(("alice", text) for text in HOSTILE))
     site.conclude("w", "alice", "alice", *HOSTILE[:5])
@@ -123,6 +125,7 @@ def test_stored_text_is_shown_and_does_nothing(site: Site) -> None:
 # --- the root
 
 
+@pytest.mark.slow
 def test_browsers_are_sent_to_the_console_and_programs_get_links(site: Site) -> None:
     answer = site.open("/")
     assert (answer.status_code, answer.headers["Location"]) == (303, "console")
@@ -143,6 +146,7 @@ def test_the_console_can_be_switched_off(tmp_path: Path) -> None:
 # --- home
 
 
+@pytest.mark.slow
 def test_home_shows_health_with_advice_and_how_to_connect(filled_site: Site) -> None:
     page = filled_site.page("/console")
     for part in ("storage", "embedder", "work", "plugins"):
@@ -162,6 +166,7 @@ def test_home_shows_how_to_connect_an_assistant(filled_site: Site) -> None:
     assert filled_site.client.post("/mcp").status_code not in (404, 405)
 
 
+@pytest.mark.slow
 def test_home_shows_no_way_to_connect_an_assistant_if_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +178,7 @@ def test_home_shows_no_way_to_connect_an_assistant_if_there_is_none(
         assert "claude mcp" not in site.page("/console").text
 
 
+@pytest.mark.slow
 def test_home_shows_messages_per_day(filled_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Messages per day" not in filled_site.page("/console").text
     message_days.count(filled_site.runtime)
@@ -183,6 +189,7 @@ def test_home_shows_messages_per_day(filled_site: Site, monkeypatch: pytest.Monk
     assert re.search(r"Messages by day(.|\n)*71", page.text)
 
 
+@pytest.mark.slow
 def test_home_and_the_list_of_workspaces_count_no_rows(
     filled_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +215,7 @@ def test_home_and_the_list_of_workspaces_count_no_rows(
 # --- workspaces
 
 
+@pytest.mark.slow
 def test_workspaces_are_listed_with_size_and_last_message(site: Site) -> None:
     site.say("w", "s1", ("alice", "one"), ("alice", "two"))
     site.say("v", "s1", ("alice", "one"))
@@ -220,6 +228,7 @@ def test_workspaces_are_listed_with_size_and_last_message(site: Site) -> None:
     assert [at.startswith("<time") for _, _, at in rows] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_a_workspace_is_created_once_and_problems_stand_beside_their_field(site: Site) -> None:
     page = site.page("/console/workspaces")
     assert "There is no workspace yet" in page.text
@@ -231,6 +240,7 @@ def test_a_workspace_is_created_once_and_problems_stand_beside_their_field(site:
     assert "choose another one" in site.send(form, {"id": "w1"}, 422).text
 
 
+@pytest.mark.slow
 def test_lists_continue_where_the_page_before_ended(site: Site) -> None:
     names = [f"w{number:03}" for number in range(120)]
     for name in names:
@@ -248,12 +258,14 @@ def test_lists_continue_where_the_page_before_ended(site: Site) -> None:
     assert listed_names == names[::-1]
 
 
+@pytest.mark.slow
 def test_a_workspace_shows_its_sizes_peers_and_sessions(filled_site: Site) -> None:
     page = filled_site.page("/console/workspaces/w")
     assert re.search(r"Messages\s*71\s*Conclusions\s*3\s", page.text)
     assert {"/console/workspaces/w/peers/alice", "/console/workspaces/w/sessions/s1"} <= paths(page)
 
 
+@pytest.mark.slow
 def test_a_configuration_is_changed_by_its_form(filled_site: Site) -> None:
     form = filled_site.page("/console/workspaces/w").form("/configuration")
     assert form.fields["reasoning.enabled"] == ""
@@ -271,6 +283,7 @@ def test_a_configuration_is_changed_by_its_form(filled_site: Site) -> None:
     assert emptied.form("/configuration").fields == form.fields
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("typed", ["5", "many"])
 def test_a_wrong_configuration_is_shown_again(filled_site: Site, typed: str) -> None:
     form = filled_site.page("/console/workspaces/w").form("/configuration")
@@ -281,6 +294,7 @@ def test_a_wrong_configuration_is_shown_again(filled_site: Site, typed: str) -> 
     assert f'id="c-{field}-problem"' in page.source
 
 
+@pytest.mark.slow
 def test_a_workspace_is_downloaded_as_its_export(filled_site: Site) -> None:
     form = filled_site.page("/console/workspaces/w").form("/export")
     answer = filled_site.open(urlsplit(form.action).path, "POST", data=form.fields)
@@ -295,6 +309,7 @@ def test_a_workspace_is_downloaded_as_its_export(filled_site: Site) -> None:
     assert missing.status_code == 404
 
 
+@pytest.mark.slow
 def test_an_export_takes_a_slot_for_slow_answers_and_frees_it(
     filled_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +330,7 @@ def test_an_export_takes_a_slot_for_slow_answers_and_frees_it(
     assert len(freed) == 2
 
 
+@pytest.mark.slow
 def test_a_workspace_is_deleted_after_its_id_was_typed(filled_site: Site) -> None:
     form = filled_site.page("/console/workspaces/w").form("/delete")
     assert "Type w to delete" in filled_site.send(form, {"id": "W"}, 422).text
@@ -325,6 +341,7 @@ def test_a_workspace_is_deleted_after_its_id_was_typed(filled_site: Site) -> Non
 # --- peers
 
 
+@pytest.mark.slow
 def test_a_peer_shows_its_card_and_the_conclusions_of_each_observer(filled_site: Site) -> None:
     own = filled_site.page("/console/workspaces/w/peers/alice")
     assert "likes tea" in own.text
@@ -336,6 +353,7 @@ def test_a_peer_shows_its_card_and_the_conclusions_of_each_observer(filled_site:
     assert page.form("/card").fields["lines"] == "Vegetarian\nSpeaks Dutch"
 
 
+@pytest.mark.slow
 def test_a_conclusion_is_invalidated(filled_site: Site) -> None:
     page = filled_site.page("/console/workspaces/w/peers/alice")
     (form, *_) = [form for form in page.forms if form.action.endswith("/invalidate")]
@@ -349,6 +367,7 @@ def corrections(page: Page) -> list[str]:
     return [f"{part.path}?{part.query}" for part in parts]
 
 
+@pytest.mark.slow
 def test_a_conclusion_is_corrected_and_restored(filled_site: Site) -> None:
     peer = filled_site.page("/console/workspaces/w/peers/alice")
     pages = [filled_site.page(url) for url in corrections(peer)]
@@ -369,6 +388,7 @@ def test_a_conclusion_is_corrected_and_restored(filled_site: Site) -> None:
     assert actions == ["conclusion.restore", "conclusion.correct"]
 
 
+@pytest.mark.slow
 def test_a_form_of_a_later_page_comes_back_to_it(filled_site: Site) -> None:
     filled_site.conclude("w", "alice", "alice", *(f"fact {number}" for number in range(60)))
     first = filled_site.page("/console/workspaces/w/peers/alice")
@@ -382,6 +402,7 @@ def test_a_form_of_a_later_page_comes_back_to_it(filled_site: Site) -> None:
 # --- sessions
 
 
+@pytest.mark.slow
 def test_a_transcript_is_read_backwards(filled_site: Site) -> None:
     page = filled_site.page("/console/workspaces/w/sessions/s1")
     assert "I like tea" in page.text
@@ -394,6 +415,7 @@ def test_a_transcript_is_read_backwards(filled_site: Site) -> None:
     assert "before=72" in earlier.source, "later messages"
 
 
+@pytest.mark.slow
 def test_the_context_preview_shows_what_context_returns(filled_site: Site) -> None:
     url = "/console/workspaces/w/sessions/s1/context"
     page = filled_site.page(f"{url}?tokens=100&target=alice")
@@ -415,6 +437,7 @@ def test_the_context_preview_shows_what_context_returns(filled_site: Site) -> No
 # --- limits
 
 
+@pytest.mark.slow
 def test_forms_have_the_limits_of_the_api_and_lose_nothing(filled_site: Site) -> None:
     peer = filled_site.page("/console/workspaces/w/peers/alice")
     question = "x" * 400_000
@@ -441,6 +464,7 @@ def test_forms_have_the_limits_of_the_api_and_lose_nothing(filled_site: Site) ->
     assert "f-lines-problem" in card.ids
 
 
+@pytest.mark.slow
 def test_problems_of_a_configuration_stand_beside_their_own_field(filled_site: Site) -> None:
     form = filled_site.page("/console/workspaces/w").form("/configuration")
     too_long = "word " * 4_000
@@ -482,6 +506,7 @@ class Weather:
         yield web.ConsolePage("Sea", "sea", self._template, values, web.OPEN)
 
 
+@pytest.mark.slow
 def test_a_plugin_adds_pages(tmp_path: Path) -> None:
     with opened(tmp_path, Weather(tmp_path), **KEYS) as site:
         admin = site.as_bearer_of(site.key())

@@ -21,6 +21,7 @@ from support.api.console_site import ADMIN, KEYS, Site, opened
 from support.stores.stores import undone
 
 
+@pytest.mark.slow
 def test_without_a_key_there_is_nothing_to_see(tmp_path: Path) -> None:
     with opened(tmp_path, **KEYS) as site:
         admin = site.as_bearer_of(site.key())
@@ -35,6 +36,7 @@ def test_without_a_key_there_is_nothing_to_see(tmp_path: Path) -> None:
         assert "YOUR_KEY" in admin.page("/console").text
 
 
+@pytest.mark.slow
 def test_a_workspace_key_sees_its_workspace_only(tmp_path: Path) -> None:
     with opened(tmp_path, **KEYS) as site:
         admin = site.as_bearer_of(site.key())
@@ -65,6 +67,7 @@ def test_narrow_and_wrong_keys_are_refused(tmp_path: Path, narrow: str) -> None:
         site.as_bearer_of("none").page("/console/workspaces", 403)
 
 
+@pytest.mark.slow
 def test_a_form_needs_the_token_of_its_browser(site: Site) -> None:
     form = site.page("/console/workspaces").form("/workspaces")
     assert site.open("/console/workspaces", "POST", data={"id": "x"}).status_code == 403
@@ -75,6 +78,7 @@ def test_a_form_needs_the_token_of_its_browser(site: Site) -> None:
     site.send(form, {"id": "x"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sender", "headers"),
     [
@@ -155,6 +159,7 @@ def test_pages_offer_and_do_what_the_role_permits(secured_site: Site) -> None:
     assert "/console/keys" in forms[Role.OWNER]
 
 
+@pytest.mark.slow
 def test_a_limited_member_sees_those_workspaces_only(secured_site: Site) -> None:
     visitor = member(secured_site, Role.OPERATOR, ["w"])
     pages = crawled(visitor, "/console/workspaces")
@@ -164,6 +169,7 @@ def test_a_limited_member_sees_those_workspaces_only(secured_site: Site) -> None
         assert visitor.open(path).status_code == 403, path
 
 
+@pytest.mark.slow
 def test_a_session_with_a_key_ends_with_the_key(secured_site: Site) -> None:
     minted = api_keys.mint(secured_site.runtime, ADMIN, api_keys.KeyRequest(workspace_id="w"))
     visitor = signed_in(secured_site, minted.token)

@@ -42,6 +42,7 @@ def test_no_origin_reads_the_console_or_sends_its_forms(tmp_path: Path) -> None:
         assert api.json["items"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", PROXY_HEADERS)
 def test_without_authentication_no_proxy_opens_the_console(tmp_path: Path, header: str) -> None:
     with opened(tmp_path) as site:
@@ -86,6 +87,7 @@ def test_only_an_ip_address_counts_as_the_senders(entry: str, address: str | Non
     assert ip_of(entry) == address
 
 
+@pytest.mark.slow
 def test_a_new_password_makes_every_browser_unknown(tmp_path: Path) -> None:
     with opened(tmp_path, **KEYS) as site:
         member = ConsoleMember(
@@ -101,6 +103,7 @@ def test_a_new_password_makes_every_browser_unknown(tmp_path: Path) -> None:
         assert not sign_ins._is_known(site.runtime, browser_id, changed)
 
 
+@pytest.mark.slow
 def test_a_continuation_of_thousands_of_characters_is_the_first_page(tmp_path: Path) -> None:
     with opened(tmp_path, **KEYS) as site:
         browser = Visit.of(site)

@@ -32,6 +32,7 @@ def entries(site: Site, action: str) -> list[AuditEntry]:
         return [entry for entry in tx.audit_log.page() if entry.action == action]
 
 
+@pytest.mark.slow
 def test_webhook_tests_and_redeliveries_are_logged(olga: Visit, receiver: Receiver) -> None:
     olga.as_bearer_of(olga.key()).say("w", "s", ("alice", "hello"))
     url = "/console/workspaces/w/webhooks"
@@ -49,6 +50,7 @@ def test_webhook_tests_and_redeliveries_are_logged(olga: Visit, receiver: Receiv
     assert redelivered.detail == {"delivery": letter.fields["delivery"]}
 
 
+@pytest.mark.slow
 def test_actions_of_a_key_carry_its_uid(olga: Visit) -> None:
     minted = api_keys.mint(olga.runtime, ADMIN, api_keys.KeyRequest())
     bearer = olga.as_bearer_of(minted.token)
@@ -60,6 +62,7 @@ def test_actions_of_a_key_carry_its_uid(olga: Visit) -> None:
         assert (entry.actor, entry.actor_uid) == (f"key {minted.key.uid}", minted.key.uid)
 
 
+@pytest.mark.slow
 def test_refused_keys_are_logged_without_the_key(
     olga: Visit, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -78,6 +81,7 @@ def test_refused_keys_are_logged_without_the_key(
     assert revoked_entry.detail == narrow_entry.detail == {"with": "key"}
 
 
+@pytest.mark.slow
 def test_a_refused_key_cannot_fill_the_log(olga: Visit) -> None:
     narrow = olga.key(workspace_id="w", peer_id="alice")
     browser = Visit.of(olga)
@@ -105,6 +109,7 @@ def test_an_export_takes_a_place_for_slow_answers_and_frees_it(
     assert len(taken) == len(freed) == 2
 
 
+@pytest.mark.slow
 def test_a_page_of_a_plugin_works_for_the_signed_in_member(tmp_path: Path) -> None:
     template = tmp_path / "permissions.html"
     template.write_text("<p>{{ permissions | join(', ') }}</p>", encoding="utf-8")

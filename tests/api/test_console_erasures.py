@@ -21,6 +21,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield console
 
 
+@pytest.mark.slow
 def test_a_session_is_deleted_after_its_id_was_typed(site: Site) -> None:
     page = site.page(f"{WORKSPACE}/sessions/talk")
     (link,) = [link for link in page.links if link.endswith("/delete")]
@@ -36,6 +37,7 @@ def test_a_session_is_deleted_after_its_id_was_typed(site: Site) -> None:
     assert "Oslo" not in finished
 
 
+@pytest.mark.slow
 def test_a_peer_is_erased_after_a_dry_run(site: Site) -> None:
     site.conclude("w", "bob", "alice", "Alice lives in Oslo")
     page = site.page(f"{WORKSPACE}/peers/alice")
@@ -55,6 +57,7 @@ def test_a_peer_is_erased_after_a_dry_run(site: Site) -> None:
     assert "I am Bob." in transcript
 
 
+@pytest.mark.slow
 def test_mentions_of_a_peer_are_replaced_if_that_is_chosen(site: Site) -> None:
     site.say("w", "talk", ("bob", "Alice is tall."))
     preview = site.page(f"{WORKSPACE}/peers/alice/erase")
@@ -70,6 +73,7 @@ def test_mentions_of_a_peer_are_replaced_if_that_is_chosen(site: Site) -> None:
     assert "Alice" not in transcript
 
 
+@pytest.mark.slow
 def test_a_message_is_deleted_on_its_page(site: Site) -> None:
     page = site.page(f"{WORKSPACE}/sessions/talk")
     first, _ = [form for form in page.forms if "/messages/" in form.action]
@@ -85,6 +89,7 @@ def test_a_workspace_without_erasures_says_what_to_do(site: Site) -> None:
     site.page("/console/workspaces/nope/erasures", 404)
 
 
+@pytest.mark.slow
 def test_the_data_of_a_peer_is_a_download(site: Site) -> None:
     form = site.page(f"{WORKSPACE}/peers/alice").form("/export")
     answer = site.open(form.action.removeprefix("http://localhost"), "POST", data=form.fields)
@@ -94,6 +99,7 @@ def test_the_data_of_a_peer_is_a_download(site: Site) -> None:
     assert [row["content"] for row in rows if row["type"] == "message"] == ["I live in Oslo."]
 
 
+@pytest.mark.slow
 def test_a_key_of_another_workspace_erases_and_exports_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, **KEYS) as site:
         admin = site.as_bearer_of(site.key())

@@ -26,12 +26,14 @@ from support.api.console_visit import site as site
 # --- the pages
 
 
+@pytest.mark.slow
 def test_the_set_up_link_makes_the_owner_and_signs_in(olga: Visit) -> None:
     page = olga.page("/console/account")
     assert re.search(r"Signed in as\s*olga\s*Role\s*owner", page.text)
     assert {"/console/members", "/console/audit"} <= {urlsplit(link).path for link in page.links}
 
 
+@pytest.mark.slow
 def test_a_used_link_says_so(olga: Visit) -> None:
     path = olga.invite("reader")
     Visit.of(olga).link(path, "rita")
@@ -39,6 +41,7 @@ def test_a_used_link_says_so(olga: Visit) -> None:
     assert "was used, has expired, or was withdrawn" in page.text
 
 
+@pytest.mark.slow
 def test_opening_a_link_does_not_use_it_up(olga: Visit) -> None:
     """Programs that check mail open the links in it."""
     path = olga.invite("reader")
@@ -47,6 +50,7 @@ def test_opening_a_link_does_not_use_it_up(olga: Visit) -> None:
     assert "Signed in as" in Visit.of(olga).link(path, "rita").text or olga.uid("rita")
 
 
+@pytest.mark.slow
 def test_problems_stand_beside_their_fields_and_no_password_is_sent_back(olga: Visit) -> None:
     browser = Visit.of(olga)
     form = browser.page(olga.invite("reader")).form("/link")
@@ -59,6 +63,7 @@ def test_problems_stand_beside_their_fields_and_no_password_is_sent_back(olga: V
     assert PASSWORD not in page.source
 
 
+@pytest.mark.slow
 def test_a_member_signs_in_and_out(olga: Visit) -> None:
     browser = Visit.of(olga)
     assert "wrong" in browser.sign_in("olga", "wrong password", 403).text
@@ -69,12 +74,14 @@ def test_a_member_signs_in_and_out(olga: Visit) -> None:
     browser.page("/console/account", 401)
 
 
+@pytest.mark.slow
 def test_every_page_asks_a_visitor_without_a_session_to_sign_in(olga: Visit) -> None:
     for path in ("/console", "/console/account", *PAGES_OF_OWNERS):
         page = Visit.of(olga).page(path, 401)
         assert page.form("/sign-in").fields.keys() == {"csrf_token", "name", "password"}
 
 
+@pytest.mark.slow
 def test_an_api_key_signs_in_and_shows_what_it_may_see(owner: Visit) -> None:
     browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
@@ -88,6 +95,7 @@ def test_an_api_key_signs_in_and_shows_what_it_may_see(owner: Visit) -> None:
     assert "/console/members" not in {urlsplit(link).path for link in page.links}
 
 
+@pytest.mark.slow
 def test_an_admin_key_manages_no_members(owner: Visit) -> None:
     browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
@@ -97,6 +105,7 @@ def test_an_admin_key_manages_no_members(owner: Visit) -> None:
         browser.page(path, 403)
 
 
+@pytest.mark.slow
 def test_a_key_of_a_peer_is_refused_with_the_reason(owner: Visit) -> None:
     browser = Visit.of(owner)
     form = browser.page("/console/sign-in").form("/sign-in/key")
@@ -104,6 +113,7 @@ def test_a_key_of_a_peer_is_refused_with_the_reason(owner: Visit) -> None:
     assert "whole workspace" in browser.send(form, {"key": key}, 403).text
 
 
+@pytest.mark.slow
 def test_a_reader_reads_its_workspaces_and_changes_nothing(owner: Visit) -> None:
     rita = owner.join("reader", "rita", "a")
     page = rita.page("/console/workspaces")
@@ -118,6 +128,7 @@ def test_a_reader_reads_its_workspaces_and_changes_nothing(owner: Visit) -> None
         rita.page(path, 403)
 
 
+@pytest.mark.slow
 def test_an_owner_changes_deactivates_and_activates_a_member(owner: Visit) -> None:
     rita = owner.join("reader", "rita", "a")
     url = f"/console/members/{owner.uid('rita')}"
@@ -136,6 +147,7 @@ def test_an_owner_changes_deactivates_and_activates_a_member(owner: Visit) -> No
     rita.page("/console/account", 401)
 
 
+@pytest.mark.slow
 def test_an_empty_list_of_workspaces_is_not_all_of_them(owner: Visit) -> None:
     form = owner.page("/console/members").form("/invite")
     for limit in ("some", "", "everything"):
@@ -143,6 +155,7 @@ def test_an_empty_list_of_workspaces_is_not_all_of_them(owner: Visit) -> None:
         assert "Name 1 to 100 workspaces" in page.text
 
 
+@pytest.mark.slow
 def test_the_last_owner_is_told_why_it_stays(olga: Visit) -> None:
     url = f"/console/members/{olga.uid('olga')}"
     form = olga.page(url).form("/deactivate")
@@ -150,6 +163,7 @@ def test_the_last_owner_is_told_why_it_stays(olga: Visit) -> None:
     olga.page("/console/account")
 
 
+@pytest.mark.slow
 def test_an_owner_gives_a_link_for_a_new_password(olga: Visit) -> None:
     rita = olga.join("reader", "rita")
     form = olga.page(f"/console/members/{olga.uid('rita')}").form("/new-password")
@@ -163,12 +177,14 @@ def test_an_owner_gives_a_link_for_a_new_password(olga: Visit) -> None:
     rita.sign_in("rita", new)
 
 
+@pytest.mark.slow
 def test_a_pending_invitation_is_withdrawn(olga: Visit) -> None:
     path = olga.invite("owner")
     olga.send(olga.page("/console/members").form("/withdraw"))
     Visit.of(olga).page(path, 404)
 
 
+@pytest.mark.slow
 def test_a_member_changes_its_password_and_ends_its_sessions(olga: Visit) -> None:
     other = Visit.of(olga)
     other.sign_in("olga")
@@ -187,6 +203,7 @@ def test_a_member_changes_its_password_and_ends_its_sessions(olga: Visit) -> Non
         browser.page("/console/account", 401)
 
 
+@pytest.mark.slow
 def test_too_many_attempts_are_answered_429_with_the_seconds(olga: Visit) -> None:
     browser = Visit.of(olga)
     for _ in range(5):
@@ -205,6 +222,7 @@ def test_too_many_attempts_are_answered_429_with_the_seconds(olga: Visit) -> Non
 # --- the audit log
 
 
+@pytest.mark.slow
 def test_the_log_is_shown_filtered_and_exported(olga: Visit) -> None:
     rita = olga.join("reader", "rita")
     rita.page("/console/account")
@@ -230,6 +248,7 @@ def test_the_log_is_shown_filtered_and_exported(olga: Visit) -> None:
     assert as_csv.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.slow
 def test_an_export_holds_no_formula(olga: Visit) -> None:
     Visit.of(olga).link(olga.invite("reader"), "=cmd|' /c calc'!a0")
     rows = list(csv.DictReader(io.StringIO(olga.open("/console/audit/export.csv").text)))

@@ -83,6 +83,7 @@ def test_the_oldest_due_task_counts_from_the_moment_it_became_due(site: Site) ->
 # --- instance
 
 
+@pytest.mark.slow
 def test_processes_of_all_machines_are_shown_and_mixed_versions_flagged(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_processes_of_all_machines_are_shown_and_mixed_versions_flagged(
     assert "different releases: 0.0.9" in site.page("/console/instance").text
 
 
+@pytest.mark.slow
 def test_the_queues_of_each_worker_are_shown_and_queues_without_one_flagged(
     tmp_path: Path,
 ) -> None:
@@ -179,6 +181,7 @@ def states(page: Page) -> dict[str, str]:
     return dict(rows)
 
 
+@pytest.mark.slow
 def test_jobs_tell_timers_from_stuck_work(site: Site) -> None:
     now = site.runtime.clock()
     add_task(site, "tdue")
@@ -203,6 +206,7 @@ def test_jobs_tell_timers_from_stuck_work(site: Site) -> None:
     assert states(site.page("/console/jobs?state=failed")).keys() == {"tfailed"}
 
 
+@pytest.mark.slow
 def test_chosen_jobs_are_retried_cancelled_and_erased(site: Site) -> None:
     add_task(site, "tfailed", state=FAILED, finished_at=site.runtime.clock())
     add_task(site, "tdue")
@@ -219,6 +223,7 @@ def test_chosen_jobs_are_retried_cancelled_and_erased(site: Site) -> None:
     assert states(site.page("/console/jobs")).keys() == {"tfailed"}
 
 
+@pytest.mark.slow
 def test_a_workspace_key_sees_the_jobs_of_its_workspace(keyed: Site) -> None:
     keyed.say("mine", "s", ("alice", "I live in Ghent"))
     keyed.say("theirs", "s", ("bob", "I live in Bruges"))
@@ -232,6 +237,7 @@ def test_a_workspace_key_sees_the_jobs_of_its_workspace(keyed: Site) -> None:
 # --- webhooks
 
 
+@pytest.mark.slow
 def test_a_webhook_is_registered_tested_paused_and_deleted(site: Site, receiver: Receiver) -> None:
     site.say("w", "s", ("alice", "hello"))
     url = "/console/workspaces/w/webhooks"
@@ -260,6 +266,7 @@ def test_a_webhook_is_registered_tested_paused_and_deleted(site: Site, receiver:
     assert "has no endpoint" in site.send(post_form(text, "/delete")).text
 
 
+@pytest.mark.slow
 def test_attempts_are_shown_with_status_and_duration_and_redelivered(site: Site) -> None:
     site.say("w", "s", ("alice", "hello"))
     now = site.runtime.clock()
@@ -305,6 +312,7 @@ def test_attempts_are_shown_with_status_and_duration_and_redelivered(site: Site)
 # --- keys
 
 
+@pytest.mark.slow
 def test_a_key_is_shown_once_works_and_is_revoked(keyed: Site) -> None:
     keyed.say("w", "s", ("alice", "hello"))
     form = post_form(keyed.page("/console/keys"), "/keys")
@@ -319,6 +327,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(keyed: Site) -> None:
     assert keyed.client.post("/v3/workspaces/w/peers/list", headers=bearer).status_code == 401
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "typed"),
     [
@@ -337,6 +346,7 @@ def test_problems_of_a_key_stand_beside_their_field(
     assert post_form(page, "/keys").fields.items() >= typed.items()
 
 
+@pytest.mark.slow
 def test_keys_are_for_administrators(keyed: Site, tmp_path: Path) -> None:
     own = keyed.as_bearer_of(keyed.key(workspace_id="w"))
     own.page("/console/keys", 403)
@@ -348,6 +358,7 @@ def test_keys_are_for_administrators(keyed: Site, tmp_path: Path) -> None:
 # --- usage
 
 
+@pytest.mark.slow
 def test_usage_is_summed_by_day_model_task_and_workspace(site: Site) -> None:
     site.say("w", "s", ("alice", "hello"))
     assert "No model was called" in site.page("/console/usage").text
@@ -399,6 +410,7 @@ def add_usage(site: Site, workspace_id: str, model: str) -> None:
     site.runtime.storage.write(lambda tx: tx.usage.add([row]))
 
 
+@pytest.mark.slow
 def test_usage_has_costs_where_prices_are_set(tmp_path: Path) -> None:
     prices = json.dumps({"m1": {"input": 2, "output": 8}})
     with opened(tmp_path, LLM_PRICES=prices) as site:
@@ -415,6 +427,7 @@ def test_usage_has_costs_where_prices_are_set(tmp_path: Path) -> None:
         assert "Cost" not in site.page("/console/usage").text
 
 
+@pytest.mark.slow
 def test_a_budget_is_set_and_noted(site: Site) -> None:
     site.say("w", "s", ("alice", "hello"))
     url = "/console/usage?workspace=w"
@@ -453,6 +466,7 @@ def test_the_key_of_a_workspace_sets_no_budget(keyed: Site) -> None:
 # --- settings
 
 
+@pytest.mark.slow
 def test_settings_show_values_and_sources_but_no_secrets(site: Site) -> None:
     page = site.page("/console/settings")
     assert "sk-secret" not in page.source
@@ -464,6 +478,7 @@ def test_settings_show_values_and_sources_but_no_secrets(site: Site) -> None:
         assert plugin in page.text
 
 
+@pytest.mark.slow
 def test_a_key_does_not_see_settings(keyed: Site) -> None:
     keyed.page("/console/settings", 403)
     assert "dimension 384" in keyed.page("/console").text, "the parts"
@@ -473,6 +488,7 @@ def test_a_key_does_not_see_settings(keyed: Site) -> None:
 # --- search
 
 
+@pytest.mark.slow
 def test_search_shows_the_parts_of_each_score(site: Site) -> None:
     site.say("w", "s", ("alice", "I like green tea"), ("bob", "me too"), ("alice", "and Ghent"))
     site.conclude("w", "alice", "alice", "likes green tea")
@@ -496,6 +512,7 @@ def test_search_shows_the_parts_of_each_score(site: Site) -> None:
     site.page("/console/workspaces/none/search?query=x", 404)
 
 
+@pytest.mark.slow
 def test_search_shows_what_the_limit_removed(site: Site) -> None:
     site.say("w", "s", *(("alice", f"tea number {number}") for number in range(13)))
     page = site.page("/console/workspaces/w/search?query=tea")
@@ -511,6 +528,7 @@ def test_a_search_of_few_rows_is_explained_too(site: Site) -> None:
 # --- ask
 
 
+@pytest.mark.slow
 def test_an_answer_comes_with_its_evidence(site: Site) -> None:
     site.say("w", "s", ("alice", "I live in <b>Ghent</b>"))
     site.conclude("w", "alice", "alice", "lives in <b>Ghent</b>")
@@ -523,6 +541,7 @@ def test_an_answer_comes_with_its_evidence(site: Site) -> None:
     assert "f-query-problem" in empty.ids
 
 
+@pytest.mark.slow
 def test_an_answer_is_streamed_for_the_script(site: Site) -> None:
     site.say("w", "s", ("alice", "I live in <b>Ghent</b>"))
     site.conclude("w", "alice", "alice", "lives in <b>Ghent</b>")

@@ -33,6 +33,7 @@ def set_cookies(answer: TestResponse) -> dict[str, str]:
     return {name: rest.partition(";")[2].lower() for name, _, rest in rows}
 
 
+@pytest.mark.slow
 def test_cookies_of_a_session_are_for_no_script_and_no_other_site(olga: Visit) -> None:
     form = Visit.of(olga).page("/console/sign-in").form("/sign-in")
     browser = Visit.of(olga)
@@ -48,6 +49,7 @@ def test_cookies_of_a_session_are_for_no_script_and_no_other_site(olga: Visit) -
         assert "secure" not in attributes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["scheme", "setting"])
 def test_over_tls_cookies_are_secure_and_of_this_host_only(tmp_path: Path, how: str) -> None:
     settings = {"CONSOLE_URL": "https://memory.example.com/"} if how == "setting" else {}
@@ -76,6 +78,7 @@ def test_over_tls_cookies_are_secure_and_of_this_host_only(tmp_path: Path, how: 
             )
 
 
+@pytest.mark.slow
 def test_a_planted_session_is_not_the_one_after_the_sign_in(owner: Visit) -> None:
     """Session fixation: with an id of the attacker's choice, and with an id that is valid."""
     mallory = owner.join("reader", "mallory")
@@ -89,6 +92,7 @@ def test_a_planted_session_is_not_the_one_after_the_sign_in(owner: Visit) -> Non
         attacker.page("/console/account", 401)
 
 
+@pytest.mark.slow
 def test_a_stolen_session_is_worth_nothing_after_the_sign_out(olga: Visit) -> None:
     thief = Visit.of(olga)
     thief.client.set_cookie("memservice_session", olga.session or "")
@@ -97,6 +101,7 @@ def test_a_stolen_session_is_worth_nothing_after_the_sign_out(olga: Visit) -> No
     thief.page("/console/account", 401)
 
 
+@pytest.mark.slow
 def test_a_session_ends_with_its_key(owner: Visit) -> None:
     minted = api_keys.mint(owner.runtime, COMMAND_LINE, api_keys.KeyRequest(workspace_id="a"))
     browser = Visit.of(owner)
@@ -117,6 +122,7 @@ def forms_of(visit: Visit) -> list[Sent]:
     return [form for url in urls for form in visit.page(url).forms if form.method == "POST"]
 
 
+@pytest.mark.slow
 def test_every_form_carries_the_token_and_none_works_without(owner: Visit) -> None:
     """A page of another origin that gets past SameSite cannot send a form."""
     owner.invite("reader")
@@ -137,6 +143,7 @@ def test_every_form_carries_the_token_and_none_works_without(owner: Visit) -> No
     assert owner.actions() == before
 
 
+@pytest.mark.slow
 def test_a_page_of_another_origin_cannot_post(owner: Visit) -> None:
     for form in forms_of(owner):
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}):
@@ -147,6 +154,7 @@ def test_a_page_of_another_origin_cannot_post(owner: Visit) -> None:
         )
 
 
+@pytest.mark.slow
 def test_another_page_cannot_sign_a_browser_in(olga: Visit) -> None:
     """Else it could make the visitor work in an account of the attacker's."""
     attacker = Visit.of(olga)
@@ -161,6 +169,7 @@ def test_another_page_cannot_sign_a_browser_in(olga: Visit) -> None:
     assert victim.session is None
 
 
+@pytest.mark.slow
 def test_get_requests_change_nothing(owner: Visit) -> None:
     for form in forms_of(owner):
         path = urlsplit(form.action).path
@@ -169,6 +178,7 @@ def test_get_requests_change_nothing(owner: Visit) -> None:
         assert owner.open(path).status_code in (404, 405), path
 
 
+@pytest.mark.slow
 def test_form_fields_give_no_role(owner: Visit) -> None:
     """Fields that the form does not have are not read."""
     path = owner.invite("reader", "a")
@@ -205,6 +215,7 @@ OF_EVERY_VISITOR = {
 """What each member may change: its own account, and the session of its browser."""
 
 
+@pytest.mark.slow
 def test_a_reader_changes_nothing_by_any_form(owner: Visit) -> None:
     rita = owner.join("reader", "rita", "a")
     token = rita.page("/console/account").form("/sign-out").fields["csrf_token"]
@@ -231,6 +242,7 @@ def contents(visit: Visit) -> list[object]:
         return [tx.rows.page(spec.record) for spec in TABLES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["reader", "operator", "owner"])
 def test_no_one_but_an_owner_of_all_workspaces_posts_to_members(owner: Visit, role: str) -> None:
     rita = owner.join(role, "rita", *(("a",) if role == "owner" else ()))
@@ -251,6 +263,7 @@ def test_no_one_but_an_owner_of_all_workspaces_posts_to_members(owner: Visit, ro
     assert owner.role("rita") == (role, role != "owner")
 
 
+@pytest.mark.slow
 def test_another_members_session_cannot_be_ended(owner: Visit) -> None:
     rita = owner.join("reader", "rita")
     with owner.runtime.storage.read() as tx:
@@ -261,6 +274,7 @@ def test_another_members_session_cannot_be_ended(owner: Visit) -> None:
     owner.page("/console/account")
 
 
+@pytest.mark.slow
 def test_links_do_not_follow_the_host_of_a_request(olga: Visit) -> None:
     form = olga.page("/console/members").form("/invite")
     for headers in (
@@ -274,6 +288,7 @@ def test_links_do_not_follow_the_host_of_a_request(olga: Visit) -> None:
         assert "evil.example" not in answer.text
 
 
+@pytest.mark.slow
 def test_what_a_browser_sends_gets_into_no_header_and_no_line_of_the_log(
     olga: Visit, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -292,6 +307,7 @@ def test_what_a_browser_sends_gets_into_no_header_and_no_line_of_the_log(
     assert "planted" not in str(browser.open("/console/account?done=%0d%0aplanted").headers)
 
 
+@pytest.mark.slow
 @pytest.mark.every_storage
 def test_a_nul_names_nothing(storage_name: str, tmp_path: Path) -> None:
     """Some stores cannot look for it."""
@@ -322,6 +338,7 @@ def test_a_nul_names_nothing(storage_name: str, tmp_path: Path) -> None:
         olga.send(invite, {"role": "reader", "limit": "some", "workspaces": "a\0b"}, 422)
 
 
+@pytest.mark.slow
 def test_the_browser_of_a_session_is_shown_as_text(olga: Visit) -> None:
     other = Visit.of(olga)
     form = other.page("/console/sign-in").form("/sign-in")
@@ -330,12 +347,14 @@ def test_the_browser_of_a_session_is_shown_as_text(olga: Visit) -> None:
     assert "<script>alert" not in olga.page("/console/account").source
 
 
+@pytest.mark.slow
 def test_a_name_is_shown_as_text(olga: Visit) -> None:
     Visit.of(olga).link(olga.invite("reader"), "<img src=x onerror=alert(1)>")
     for path in ("/console/members", "/console/audit"):
         assert "<img" not in olga.page(path).source
 
 
+@pytest.mark.slow
 def test_the_address_is_the_one_that_a_trusted_proxy_adds(tmp_path: Path) -> None:
     def address(site: Site, peer: str, **headers: str) -> str:
         olga = Visit.of(site)

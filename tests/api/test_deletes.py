@@ -38,6 +38,7 @@ def total(api: Api, **filters: Any) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_each_erasure_has_a_receipt(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."))
     work(api)
@@ -79,6 +80,7 @@ def test_each_erasure_has_a_receipt(api: Api) -> None:
     assert api.ok(api.get("/erasures"))["items"] == [], "those of a workspace go with it"
 
 
+@pytest.mark.slow
 def test_the_receipt_of_a_message_and_of_a_peer_is_named(api: Api) -> None:
     message, _ = api.say("s", ("alice", "I live in Oslo."), ("alice", "I like tea."))
     for path in (f"/sessions/s/messages/{message['id']}", "/peers/alice"):
@@ -165,6 +167,7 @@ def test_messages_of_a_deleted_session_are_not_found(api: Api) -> None:
     )
 
 
+@pytest.mark.slow
 def test_after_the_erasure_no_row_is_left_and_the_name_is_free(api: Api) -> None:
     first = api.session("s", metadata={"old": True})
     api.say("s", ("alice", "I live in Oslo."), ("bob", "I play the violin."))
@@ -252,6 +255,7 @@ def test_archived_sessions_do_not_prevent_the_deletion_of_a_workspace(api: Api) 
     assert api.ids("//v3/workspaces/list", {"filters": {"id": api.workspace}}) == []
 
 
+@pytest.mark.slow
 def test_a_deleted_workspace_is_hidden_at_once_and_its_id_free(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."))
     api.put("/peers/alice/card", {"peer_card": ["likes tea"]})

@@ -30,6 +30,7 @@ def pages(at: FlaskClient) -> list[str]:
     return [each["name"] for each in json.loads(unescape(documents[1]))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "version"), [("v1", "1.1.0"), ("v2", "2.5.1"), ("v3", "3.2.1")])
 def test_each_generation_has_its_own_document(name: str, version: str) -> None:
     document = client().get(f"/{name}/openapi.json").get_json()
@@ -48,6 +49,7 @@ def test_the_newest_document_has_a_short_path_too() -> None:
     assert at.get("/openapi.json").get_json() == at.get("/v3/openapi.json").get_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_generation_can_be_switched_off(name: str) -> None:
     at = client(**{f"API_{name.upper()}_ENABLED": "false"})
@@ -70,12 +72,14 @@ def test_not_all_generations_can_be_switched_off() -> None:
         client(**{f"API_{name.upper()}_ENABLED": "false" for name in NAMES})
 
 
+@pytest.mark.slow
 def test_nothing_is_deprecated_by_default() -> None:
     at = client()
     for name in NAMES:
         assert "Deprecation" not in at.get(f"/{name}/openapi.json").headers
 
 
+@pytest.mark.slow
 def test_older_generations_can_be_marked_as_deprecated() -> None:
     at = client(
         API_V1_DEPRECATED_SINCE="2025-06-01", API_V2_DEPRECATED_SINCE="2026-01-31T12:00:00Z"

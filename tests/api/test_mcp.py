@@ -22,6 +22,8 @@ from memservice.services import peers
 from memservice.settings import load_settings
 from support.api.mcp_client import HEADERS, McpClient
 
+pytestmark = pytest.mark.slow
+
 DEFAULT_TOOLS = {
     "remember",
     "recall",

@@ -14,6 +14,8 @@ from memservice.spi.schema import TABLES
 from support.api.auth_client import AuthClient, PopulatedIds, populate, signed
 from support.api.mcp_client import McpClient
 
+pytestmark = pytest.mark.slow
+
 OF_A_SESSION = {name for name in IN_A_SESSION if name not in W}
 """Keys of a session of the workspace, of this one or another: they use their own session."""
 

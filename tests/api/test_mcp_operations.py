@@ -11,6 +11,8 @@ from api.test_mcp import DEFAULT_TOOLS
 from support.api.auth_client import AuthClient
 from support.api.mcp_client import McpClient
 
+pytestmark = pytest.mark.slow
+
 PUBLISHED = set(
     """
     list_workspaces create_workspace inspect_workspace search get_metadata set_metadata create_peer

@@ -127,6 +127,7 @@ def test_odd_times_are_refused(api: Api, when: object) -> None:
     )
 
 
+@pytest.mark.slow
 def test_content_is_bounded_in_characters_and_may_be_empty(api: Api) -> None:
     messages = api.ok(
         send(

@@ -102,6 +102,7 @@ ADDED = [
 """What we have and the published document has not, as regular expressions over the paths below."""
 
 
+@pytest.mark.slow
 def test_all_published_operations_are_served() -> None:
     added = ours("v3").keys() - published("v3").keys()
     assert added == ADDED_OPERATIONS, (

@@ -141,6 +141,7 @@ def missing(want: dict[str, Any], have: dict[str, Any], path: str, *, request: b
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_have_the_fields_that_newer_clients_read(name: str) -> None:
     status, want = ANSWERS[name]

@@ -48,6 +48,7 @@ def read(api: Api, listing: str, **query: Any) -> Any:
     return api.ok(api.call(method, path, **options))
 
 
+@pytest.mark.slow
 @every_listing
 def test_pages_partition_the_listing(full: Api, listing: str) -> None:
     whole = read(full, listing)
@@ -60,6 +61,7 @@ def test_pages_partition_the_listing(full: Api, listing: str) -> None:
     assert [page["page"] for page in pages] == [1, 2, 3]
 
 
+@pytest.mark.slow
 @every_listing
 def test_reverse_reverses_the_whole_listing(full: Api, listing: str) -> None:
     whole = read(full, listing)["items"]
@@ -68,6 +70,7 @@ def test_reverse_reverses_the_whole_listing(full: Api, listing: str) -> None:
     assert read(full, listing, reverse="true", size=2, page=2)["items"] == whole[::-1][2:4]
 
 
+@pytest.mark.slow
 def test_rows_of_the_same_time_keep_their_order_in_both_directions(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +123,7 @@ def test_rows_of_the_same_time_keep_their_order_in_both_directions(
         assert pages("true") == expected[::-1], path
 
 
+@pytest.mark.slow
 @every_listing
 def test_a_page_past_the_end_is_empty_with_the_real_totals(full: Api, listing: str) -> None:
     for number in (4, 1_000, 92_233_720_368_547_758):
@@ -147,6 +151,7 @@ ODD: dict[str, list[str]] = {
 """Parameter of every listing → values that it refuses."""
 
 
+@pytest.mark.slow
 @every_listing
 def test_odd_page_numbers_sizes_and_directions_are_refused(
     api: Api, listing: str, subtests: pytest.Subtests
@@ -206,6 +211,7 @@ BAD_FILTERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @every_body_listing
 def test_invalid_filters_are_refused_with_a_location(
     full: Api, listing: str, subtests: pytest.Subtests
@@ -217,6 +223,7 @@ def test_invalid_filters_are_refused_with_a_location(
             assert problems[0]["loc"][:2] == ["body", "filters"]
 
 
+@pytest.mark.slow
 @every_body_listing
 def test_five_levels_of_nesting_are_accepted(full: Api, listing: str) -> None:
     _, path = LISTINGS[listing]
@@ -224,6 +231,7 @@ def test_five_levels_of_nesting_are_accepted(full: Api, listing: str) -> None:
     assert full.ok(full.post(path, {"filters": five}))["total"] >= 5
 
 
+@pytest.mark.slow
 @every_body_listing
 def test_a_filter_that_matches_nothing_returns_an_empty_page(full: Api, listing: str) -> None:
     _, path = LISTINGS[listing]

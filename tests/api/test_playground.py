@@ -27,6 +27,7 @@ def keyed() -> Flask:
     return create_app(load_settings(environ={"AUTH_USE_AUTH": "true", "AUTH_JWT_SECRET": "s" * 40}))
 
 
+@pytest.mark.slow
 def test_the_page_loads_only_files_that_are_served(keyed: Flask) -> None:
     client = keyed.test_client()
     answer = client.get("/docs")
@@ -62,6 +63,7 @@ def test_the_policy_forbids_other_origins_and_inline_scripts(keyed: Flask) -> No
     )
 
 
+@pytest.mark.slow
 def test_each_document_can_be_opened(keyed: Flask) -> None:
     client = keyed.test_client()
     match = re.search(r'data-documents="([^"]*)"', client.get("/docs").text)
@@ -72,6 +74,7 @@ def test_each_document_can_be_opened(keyed: Flask) -> None:
         assert client.get(f"/{each['path']}").get_json()["openapi"].startswith("3.1")
 
 
+@pytest.mark.slow
 def test_a_key_can_be_entered(keyed: Flask) -> None:
     document = keyed.test_client().get("/openapi.json").get_json()
     assert document["components"]["securitySchemes"] == {
@@ -114,6 +117,7 @@ info: { title: "t" } }) }));
 """What the page's script asks of Swagger UI at an address."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node, which runs the page's script")
 @pytest.mark.parametrize(
     ("address", "document", "root"),

@@ -106,6 +106,7 @@ def minted(rt: Runtime, request: api_keys.KeyRequest) -> str:
 FREE = {"/open", "/public/inherits", "/shown/style.css"}
 
 
+@pytest.mark.slow
 def test_routes_are_closed_unless_they_declare_otherwise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,6 +144,7 @@ def test_without_authentication_plugin_routes_are_closed_to_other_origins(tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_an_undecidable_access_prevents_the_start(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match="/of/<workspace_id> of a plugin declares access by 'nothing'"

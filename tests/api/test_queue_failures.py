@@ -73,6 +73,7 @@ def failing(tmp_path: Path) -> Iterator[Failing]:
     client.rt.close()
 
 
+@pytest.mark.slow
 def test_tasks_with_a_pending_retry_are_listed_on_request(tmp_path: Path) -> None:
     failing = Failing(tmp_path, backoff="60")
 
@@ -94,6 +95,7 @@ def test_tasks_with_a_pending_retry_are_listed_on_request(tmp_path: Path) -> Non
     failing.rt.close()
 
 
+@pytest.mark.slow
 def test_a_failure_names_its_rows_and_its_error(failing: Failing) -> None:
     failing.say("s", "I like tea.")
     failing.work(fails=True)
@@ -126,6 +128,7 @@ def test_a_failure_names_its_rows_and_its_error(failing: Failing) -> None:
     ) == (1, 1, 0)
 
 
+@pytest.mark.slow
 def test_the_latest_failure_comes_first_and_other_workspaces_are_apart(failing: Failing) -> None:
     for session in ("s", "t"):
         failing.say(session, "I like tea.")
@@ -137,6 +140,7 @@ def test_the_latest_failure_comes_first_and_other_workspaces_are_apart(failing: 
     assert [item["session_id"] for item in failing.failures(reverse="true")["items"]] == ["s", "t"]
 
 
+@pytest.mark.slow
 def test_all_or_selected_failures_are_retried_with_all_attempts(failing: Failing) -> None:
     for session in ("s", "t", "u"):
         failing.say(session, f"I was in {session}.")
@@ -163,6 +167,7 @@ def test_all_or_selected_failures_are_retried_with_all_attempts(failing: Failing
         ]
 
 
+@pytest.mark.slow
 def test_an_unknown_id_is_an_error_and_nothing_is_retried(failing: Failing) -> None:
     failing.say("s", "I like tea.")
     failing.work(fails=True)

@@ -188,6 +188,7 @@ def test_a_role_permits_what_the_table_says(
                 assert _contents(auth_client) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_role_permits_services_that_have_no_route(
     filled: tuple[AuthClient, PopulatedIds], service: str, subtests: pytest.Subtests

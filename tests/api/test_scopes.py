@@ -193,6 +193,7 @@ def test_removing_is_idempotent(api: Api) -> None:
     api.missing(api.delete("/scopes/y/sessions/s"), "y")
 
 
+@pytest.mark.slow
 def test_joining_copies_conclusions_and_leaving_removes_them(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."), ("bob", "I play the violin."))
     api.say("other", ("alice", "I work as a nurse."))
@@ -224,6 +225,7 @@ def test_joining_copies_conclusions_and_leaving_removes_them(api: Api) -> None:
     assert own["total"] == 2, "what others hold stays"
 
 
+@pytest.mark.slow
 def test_messages_of_a_session_that_left_are_no_longer_in_the_scope(api: Api) -> None:
     api.say("s", ("alice", "I keep a tortoise in Oslo."))
     api.say("t", ("alice", "Good morning."))
@@ -312,6 +314,7 @@ def test_bad_names_of_scopes_create_no_session(api: Api, name: str) -> None:
     assert api.ids("/scopes/list") == []
 
 
+@pytest.mark.slow
 def test_a_list_of_scopes_has_a_maximum_length(api: Api) -> None:
     api.say("s", ("alice", "I live in Oslo."))
     names = [f"n{number}" for number in range(101)]
@@ -488,6 +491,7 @@ def populated(api: Api) -> None:
     add(api, "s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", REFUSED)
 @pytest.mark.parametrize("name", ["scope.x", "scope.nobody"])
 def test_a_scope_is_refused_as_an_ordinary_peer(api: Api, where: str, name: str) -> None:
@@ -506,6 +510,7 @@ def test_an_existing_scope_is_refused_and_an_unknown_one_is_missing(api: Api, wh
     assert ask(api, method, path, body, "scope.nobody").status_code == otherwise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ALLOWED)
 def test_a_scope_is_accepted_as_observer(api: Api, where: str) -> None:
     populated(api)
@@ -513,6 +518,7 @@ def test_a_scope_is_accepted_as_observer(api: Api, where: str) -> None:
     assert ask(api, method, path, body, "scope.x").status_code == status
 
 
+@pytest.mark.slow
 def test_refused_requests_change_nothing(api: Api) -> None:
     populated(api)
     for where in REFUSED:

@@ -66,6 +66,7 @@ def test_peer_search_finds_what_the_peer_wrote(talk: Api) -> None:
     } == {"bob"}
 
 
+@pytest.mark.slow
 def test_limit(talk: Api) -> None:
     talk.say("many", *[("alice", f"apples and pears number {number}") for number in range(30)])
     assert len(contents(talk, "/search", "apples and pears")) == 10
@@ -85,6 +86,7 @@ def test_query_is_required_but_may_be_empty(talk: Api) -> None:
         assert isinstance(talk.ok(talk.post(path, {"query": "\0 \0", "filters": None})), list)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

@@ -39,6 +39,7 @@ def allow(auth_client: AuthClient, value: Any) -> None:
     auth_client.do("PUT", W, {"configuration": {"self_service": {"enabled": value}}})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 def test_it_is_off_by_default_and_can_be_switched_off(
     auth_client: AuthClient, method: str, path: str
@@ -50,6 +51,7 @@ def test_it_is_off_by_default_and_can_be_switched_off(
     assert auth_client.do("POST", f"{W}/peers/list")["total"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), REQUESTS)
 def test_a_key_of_another_peer_may_not(auth_client: AuthClient, method: str, path: str) -> None:
     allow(auth_client, True)
@@ -59,6 +61,7 @@ def test_a_key_of_another_peer_may_not(auth_client: AuthClient, method: str, pat
         assert auth_client.call(method, path, token).status_code == 401
 
 
+@pytest.mark.slow
 def test_a_peer_exports_and_erases_itself_and_its_key_ends_with_it(
     auth_client: AuthClient,
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_failure_is_not_reused() -> None:
     assert shared.get() == "there"
 
 
+@pytest.mark.slow
 def test_concurrent_readiness_requests_cost_one_check(monkeypatch: pytest.MonkeyPatch) -> None:
     looked, original = [], doctor.look
 

@@ -34,6 +34,7 @@ def talk(all_generations: AllGenerations) -> AllGenerations:
     return all_generations
 
 
+@pytest.mark.slow
 def test_the_length_of_a_query_is_limited(talk: AllGenerations) -> None:
     for name, api in later(talk).items():
         memory = "/conclusions/query" if name == "v3" else "/observations/query"
@@ -107,6 +108,7 @@ def test_an_older_card_with_longer_lines_is_readable(talk: AllGenerations) -> No
     ]
 
 
+@pytest.mark.slow
 def test_the_size_of_metadata_is_limited(talk: AllGenerations) -> None:
     fits = {"a": "ü" * ((sizes.MAX_METADATA - 8) // 2)}
     assert (

@@ -44,6 +44,8 @@ from support.pipeline.fakes import ScriptedReasoner
 from support.receiver import LOOPBACK, Receiver, receiving
 from support.stores.stores import sqlite_store_at
 
+pytestmark = pytest.mark.slow
+
 SECRET = "s" * 40
 OPERATIONS = sorted(
     (operation.method, operation.rule.replace("<", "{").replace(">", "}"))

@@ -63,6 +63,7 @@ def internals(api: Api) -> list[dict[str, Any]]:
         ]
 
 
+@pytest.mark.slow
 def test_a_text_file_is_one_message(api: Api) -> None:
     (message,) = upload(
         api,
@@ -175,6 +176,7 @@ def test_a_long_file_becomes_several_messages_with_the_same_fields(api: Api) -> 
         assert fact["total_chunks"] == len(messages)
 
 
+@pytest.mark.slow
 def test_a_file_may_become_more_than_a_hundred_messages(api: Api) -> None:
     messages = upload(api, b"x" * (101 * 25_000))
     assert len(messages) == 101
@@ -375,6 +377,7 @@ def test_a_field_that_is_too_long_is_refused(api: Api) -> None:
     assert "500000 bytes in a part that is not a file" in detail
 
 
+@pytest.mark.slow
 def test_a_form_of_too_many_parts_is_refused(api: Api) -> None:
     detail = api.ok(
         api.post(UPLOAD, data={"x": ["y"] * 1001}, content_type="multipart/form-data"), 413

@@ -144,6 +144,7 @@ def served() -> frozenset[str]:
     return frozenset(routes_served)
 
 
+@pytest.mark.slow
 def test_the_table_has_every_route() -> None:
     missing, extra = served() - TABLE.keys(), TABLE.keys() - served()
     assert not missing, (
@@ -260,6 +261,7 @@ def test_other_keys_are_refused(
             assert isinstance(answer.get_json()["detail"], str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDED)
 def test_missing_and_invalid_keys_are_refused(unchanged: PopulatedStore, name: str) -> None:
     row = TABLE[name]
@@ -305,6 +307,7 @@ LOOK_UPS: dict[str, dict[str, str | None]] = {
 """What each look-up without an id finds by which key; None: what is not there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LOOK_UPS)
 def test_look_up_routes_use_the_names_of_the_key(unchanged: PopulatedStore, path: str) -> None:
     for key in KEYS:
@@ -317,6 +320,7 @@ def test_look_up_routes_use_the_names_of_the_key(unchanged: PopulatedStore, path
         assert owner is None or answer.get_json()["id"] == unchanged.names[owner], key
 
 
+@pytest.mark.slow
 def test_a_collection_key_opens_nothing_outside_its_collection(unchanged: PopulatedStore) -> None:
     for key in ("collection", "collection, its user"):
         token = unchanged.key(key)
@@ -353,6 +357,7 @@ def new_key(populated: PopulatedStore, **query: str) -> str:
     return token
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("named", "opens"),
     [

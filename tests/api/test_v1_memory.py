@@ -227,6 +227,7 @@ def test_documents_are_stored_listed_and_found_by_cosine(v1: V1Client, shelf: st
     assert v1.post(f"{shelf.rpartition('/')[0]}/unknown/documents/list")["total"] == 0
 
 
+@pytest.mark.slow
 def test_a_filtered_query_finds_distant_documents(v1: V1Client, user: str) -> None:
     path = f"{user}/collections/{v1.post(f'{user}/collections', {'name': 'many'})['id']}/documents"
     for number in range(30):
@@ -289,6 +290,7 @@ def test_equal_documents_are_stored_twice(v1: V1Client, shelf: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_limits_of_documents(v1: V1Client, shelf: str) -> None:
     path = f"{shelf}/documents"
     long = "word " * 20_000
@@ -323,6 +325,7 @@ def _counts(v1: V1Client) -> dict[str, int]:
         return {name: tx.rows.count(record) for name, record in tables.items()}
 
 
+@pytest.mark.slow
 def test_documents_are_visible_in_their_collection_only(
     v1: V1Client, user: str, shelf: str
 ) -> None:
@@ -464,6 +467,7 @@ def test_conclusions_of_other_observers_are_not_shown(v1: V1Client, reserved: st
 # Chat
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "queries", ["What is the tortoise called?", ["Hello.", "What is the tortoise called?"]]
 )
@@ -482,6 +486,7 @@ def test_chat_answers_from_conclusions(
     assert "Balthazar" in v1.post(f"{user}/sessions/unknown/chat", {"queries": queries})["content"]
 
 
+@pytest.mark.slow
 def test_chat_stores_a_metamessage_with_the_newest_message_of_the_user(
     v1: V1Client, user: str, reserved: str
 ) -> None:

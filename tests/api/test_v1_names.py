@@ -210,6 +210,7 @@ def test_listings_are_paged(v1: V1Client) -> None:
         assert v1.problem("POST", f"{app}/users/list", **query)[0] == ["query", *query]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filter_", "names"),
     [

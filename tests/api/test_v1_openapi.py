@@ -40,6 +40,7 @@ def _is_listed(path: str) -> bool:
     return any(re.fullmatch(pattern, path) for pattern in ADDED)
 
 
+@pytest.mark.slow
 def test_all_published_operations_are_served() -> None:
     assert ours("v1").keys() == published("v1").keys()
 
@@ -86,6 +87,7 @@ def test_the_document_makes_the_key_of_one_operation_optional() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_without_authentication_the_document_requires_no_keys() -> None:
     read = create_app(load_settings(environ={})).test_client().get("/v1/openapi.json").get_json()
     assert all(

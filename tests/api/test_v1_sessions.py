@@ -129,6 +129,7 @@ def test_messages_are_stored_in_order(v1: V1Client, user: str) -> None:
     assert v1.post(f"{session}/messages/batch", {"messages": []}) == []
 
 
+@pytest.mark.slow
 def test_limits_of_messages(v1: V1Client, user: str) -> None:
     session = v1.session(user)
     long = {"content": "x" * 50_000, "is_user": True}
@@ -161,6 +162,7 @@ def test_limits_of_messages(v1: V1Client, user: str) -> None:
 # Archiving
 
 
+@pytest.mark.slow
 def test_an_archived_session_is_visible_in_this_generation_only(v1: V1Client, user: str) -> None:
     api, session = v1.api, v1.session(user, metadata={"a": 1})
     stays = v1.session(user)
@@ -407,6 +409,7 @@ def test_the_deriving_switch_is_ignored_in_sessions_of_other_generations(
     assert api.ok(api.post("/conclusions/list"))["total"] == 1
 
 
+@pytest.mark.slow
 def test_summaries_are_metamessages(v1: V1Client, user: str) -> None:
     api, session = v1.api, v1.session(user)
     messages = v1.say(

@@ -245,6 +245,7 @@ def test_allowed_keys_are_accepted(
 
 
 class TestKeys:
+    @pytest.mark.slow
     def test_minted_here_open_every_generation(
         self, fresh: tuple[AuthClient, PopulatedIds]
     ) -> None:

@@ -33,6 +33,7 @@ class TestChat:
         reasoner.say = lambda request: [""]
         assert second.ok(second.post("/peers/a/chat", {"query": "Really?"})) == {"content": "None"}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("client", [None, "1.8.0", "1.11.0"])
     def test_a_stream_has_the_framing_of_this_generation(
         self, api_and_reasoner: tuple[V2Client, AnsweringReasoner], client: str | None
@@ -60,6 +61,7 @@ class TestChat:
         assert (answer.status_code, answer.text) == (200, "Yes.")
         assert reasoner.last.question == "One?\nTwo?"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "body",
         [

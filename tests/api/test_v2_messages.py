@@ -176,6 +176,7 @@ class TestSearch:
         ):
             v2.refused(v2.post("/search", wrong))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("client", "body"),
         [("1.0.1", "tortoise"), ("1.1.0", "tortoise"), ("1.1.0", {"query": "tortoise"})],

@@ -76,6 +76,7 @@ def _fits(path: str, patterns: list[str]) -> bool:
 COMPARED = sorted(published("v2").keys() - ELSEWHERE)
 
 
+@pytest.mark.slow
 def test_all_published_operations_are_served() -> None:
     assert ours("v2").keys() - published("v2").keys() == ADDED_OPERATIONS
     assert published("v2").keys() - ours("v2").keys() == ELSEWHERE

@@ -87,6 +87,7 @@ def test_the_limit_counts_new_endpoints_only(api: Api) -> None:
     register(api, f"{URL}/10")
 
 
+@pytest.mark.slow
 def test_the_limit_holds_for_concurrent_registrations(api: Api) -> None:
     api.create()
     statuses: list[int] = []
@@ -202,6 +203,7 @@ def open_to_loopback(tmp_path: Path) -> Iterator[Runtime]:
     opened.close()
 
 
+@pytest.mark.slow
 def test_from_registration_to_redelivery(open_to_loopback: Runtime, receiver: Receiver) -> None:
     from api.conftest import Api
 

@@ -129,6 +129,7 @@ def test_the_sources_are_within_the_search(services: Services, premises: list[Co
     assert {LINK, FACT} <= find(services, peer_id="ann")
 
 
+@pytest.mark.slow
 def test_a_key_of_a_peer_uses_its_own_conclusions_and_messages(
     services: Services, premises: list[Conclusion]
 ) -> None:

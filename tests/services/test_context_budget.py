@@ -49,6 +49,7 @@ def expected(
 SUMMARY = st.none() | st.tuples(st.integers(0, 100), st.integers(0, 40))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(60),
     deadline=None,

@@ -109,6 +109,7 @@ def test_pages_of_a_pdf_are_numbered_and_empty_ones_left_out() -> None:
     )
 
 
+@pytest.mark.slow
 def test_paragraphs_and_tables_of_a_word_file_in_order() -> None:
     data = docx_of("Dear Ada,", "", [["name", "age"], ["Ada", "36"]], "Yours – Ærø")
     assert formats.text_of("docx", data, MANY) == "Dear Ada,\n\nname\tage\nAda\t36\n\nYours – Ærø"
@@ -166,6 +167,7 @@ def test_a_document_without_text_is_refused(kind: str, data: bytes) -> None:
     assert "no text in the file" in refusal(kind, data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
 def test_a_password_protected_pdf_is_refused_as_encrypted(cipher: str) -> None:
     assert "protected by a password; save it without one" in refusal(
@@ -208,6 +210,7 @@ def test_a_word_file_with_entities_is_refused(declared: bytes) -> None:
     assert "declares entities" in refusal("docx", docx_with(hostile))
 
 
+@pytest.mark.slow
 def test_expanding_entities_are_refused() -> None:
     lines = b"".join(
         b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10 if n else b"boom") for n in range(12)
@@ -223,11 +226,13 @@ def test_expanding_entities_are_refused() -> None:
     assert readers_seconds() - before < formats.SECONDS + 2
 
 
+@pytest.mark.slow
 def test_text_beyond_the_limit_is_refused() -> None:
     with pytest.raises(TooLarge, match="more text than the maximum of 100 characters"):
         formats.text_of("pdf", pdf_of("x" * 60, "y" * 60), 100)
 
 
+@pytest.mark.slow
 def test_pages_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MAX_PAGES", 2)
     with pytest.raises(TooLarge, match="3 pages; at most 2"):
@@ -278,6 +283,7 @@ def test_a_word_file_too_large_for_memory_is_reported(
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 
+@pytest.mark.slow
 def test_the_number_of_concurrent_readers_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WAIT_SECONDS", 0.05)
     for _ in range(formats.MAX_CONCURRENT):

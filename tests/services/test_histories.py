@@ -155,6 +155,7 @@ def test_archives(services: Services, tmp_path: Path, name: str) -> None:
     assert len(rows(services, r.Message)) == (3 if name == "chatgpt" else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_repetition_adds_nothing(services: Services, file: Path, name: str) -> None:
     dry = load(services, file, name, histories.TEXTS[name], dry_run=True)
@@ -373,6 +374,7 @@ def test_halves_of_characters_and_nul_are_replaced(services: Services, file: Pat
     assert ("me", "I fly to \ufffd!.") in messages_of(services)
 
 
+@pytest.mark.slow
 def test_entries_are_those_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
     """However the document is cut by the reads."""
     generator = random.Random(3)

@@ -48,6 +48,7 @@ def ask(services: Services, path: str, body: object) -> int:
 MESSAGES = {"messages": [{"peer_id": "ann", "content": f"{SECRET} is my dog"}]}
 
 
+@pytest.mark.slow
 def test_ordinary_work_is_logged_without_texts(
     open_services: OpenServices, logged: pytest.LogCaptureFixture
 ) -> None:
@@ -110,6 +111,7 @@ def test_the_reason_of_a_failure_is_in_its_line_if_it_quotes_nothing(
     silent(logged)
 
 
+@pytest.mark.slow
 def test_a_failing_request_names_the_error_not_its_text(
     open_services: OpenServices, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

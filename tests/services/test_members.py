@@ -119,6 +119,7 @@ def test_changes_without_a_new_observer_are_accepted_at_the_limit(full: Services
     assert "more" in inside(full)
 
 
+@pytest.mark.slow
 def test_writes_do_not_read_all_members_of_a_large_session(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -366,6 +366,7 @@ def test_a_search_considers_a_limited_number_of_superseded_conclusions(
     assert memory.observe(then).nearest == {rows[2].uid, rows[3].uid}, "the newest ones"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 5, 2_000])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_pages_of_a_time_are_in_order(

@@ -91,6 +91,7 @@ def test_concurrent_creations_create_one_row(open_services: OpenServices, name: 
     assert {record: count(services, record) for record in counts} == counts
 
 
+@pytest.mark.slow
 def test_messages_of_many_writers_are_dense_and_whole(open_services: OpenServices) -> None:
     services = open_services(DB_POOL_TIMEOUT="30")
 

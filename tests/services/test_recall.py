@@ -80,6 +80,7 @@ def test_the_peer_that_a_query_names_is_preferred_by_the_boost(
     )
 
 
+@pytest.mark.slow
 def test_equal_messages_come_in_the_order_in_which_they_were_stored(services: Services) -> None:
     for number in range(30):
         services.say(f"s{number}", ("ann", "a heron by the river"))
@@ -192,6 +193,7 @@ def test_a_peers_search_ranks_once_if_it_wrote_half_of_the_messages(
     assert len(depths) == 1
 
 
+@pytest.mark.slow
 def test_a_session_filter_searches_these_sessions_only(services: Services) -> None:
     services.peer("ann", "bob")
     for index, text in enumerate(sentences(120)):
@@ -227,6 +229,7 @@ def test_a_session_filter_searches_these_sessions_only(services: Services) -> No
     )
 
 
+@pytest.mark.slow
 def test_a_session_with_few_hits_is_searched_completely(services: Services) -> None:
     for start in range(0, 300, 100):
         services.say(
@@ -301,6 +304,7 @@ def test_messages_of_a_named_day_are_boosted(services: Services) -> None:
     assert search_results(services, "harbour 2023-05-07")[0].created_at.day == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "hit"),
     [
@@ -365,6 +369,7 @@ def test_conclusions_are_found_by_words_within_their_pair(services: Services) ->
     assert len(services.ask("violin", "ann", "bob", top_k=2)) == 2, "the nearest fill up"
 
 
+@pytest.mark.slow
 def test_results_never_exceed_the_limit_nor_repeat(services: Services) -> None:
     for number in range(60):
         services.say("s", ("ann", f"a heron by the river {number % 7}"))

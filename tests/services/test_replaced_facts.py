@@ -85,6 +85,7 @@ def test_an_older_message_that_is_imported_later_replaces_nothing(extractive: Se
     assert live(extractive) == {"I live in Porto.", "I moved to Braga."}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

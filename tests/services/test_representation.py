@@ -38,6 +38,7 @@ def test_the_newest_are_chosen_and_shown_oldest_first(ten_facts: Services) -> No
     assert ten_facts.represented("ann", target="bob") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("most", "chosen"),
     [
@@ -104,6 +105,7 @@ def test_a_text_of_exactly_the_remaining_budget_is_taken(open_services: OpenServ
     assert (len(lines(budget)), len(lines(budget - 1))) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_query_spends_the_budget_on_the_best(open_services: OpenServices) -> None:
     services = open_services(REPRESENTATION_MAX_TOKENS="140")
     services.peer("ann")

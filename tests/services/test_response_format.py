@@ -73,6 +73,7 @@ def doubling(levels: int) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "schema",
     [

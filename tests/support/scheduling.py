@@ -13,6 +13,10 @@ FOLDERS = ("tests/api/", "tests/contracts/", "tests/services/", "tests/unit/")
 caches of a module, which each process with tests of the file would make again."""
 
 
+SLOW = 20
+"""As many fast tests take as long as a slow one, on average."""
+
+
 class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
     """Distribute files of short tests as a whole, and all other tests one by one, in the order of
     the collection. Tests with the same `xdist_group` stay together."""
@@ -46,7 +50,7 @@ def ordered(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 def _positions(kind: Iterable[list[pytest.Item]]) -> list[tuple[float, list[pytest.Item]]]:
     """Each unit, and the part of the tests of its kind that come before it."""
-    units = sorted(kind, key=_shortness)
+    units = sorted(kind, key=_length, reverse=True)
     count = sum(map(len, units))
     before = accumulate(map(len, units), initial=0)
     return [(number / count, unit) for number, unit in zip(before, units, strict=False)]
@@ -60,6 +64,6 @@ def _unit(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0] if item.nodeid.startswith(FOLDERS) else item.nodeid
 
 
-def _shortness(unit: list[pytest.Item]) -> tuple[bool, int]:
-    """Groups and files with slow tests come first, then those with many tests."""
-    return not any(item.get_closest_marker("slow") for item in unit), -len(unit)
+def _length(unit: list[pytest.Item]) -> int:
+    """Roughly how long a unit takes, in fast tests."""
+    return sum(SLOW if item.get_closest_marker("slow") else 1 for item in unit)

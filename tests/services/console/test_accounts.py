@@ -122,6 +122,7 @@ MANAGING: dict[str, Action] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", MANAGING)
 def test_only_owners_of_all_workspaces_manage_members(
     console_with_workspaces: Console, action: str
@@ -290,6 +291,7 @@ def test_entries_are_kept_for_a_time(console: Console) -> None:
     assert moments[1] in {entry.created_at for entry in console.log()}
 
 
+@pytest.mark.slow
 def test_lists_continue_after_a_row_and_count_nothing(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_an_ipv6_subscriber_is_one_address() -> None:
     assert of("unix:") != of("")
 
 
+@pytest.mark.slow
 def test_an_attacker_does_not_lock_the_owner_out_of_a_known_browser(console: Console) -> None:
     browser_id = console.sign_in("olga").browser_id
     assert browser_id is not None
@@ -115,6 +116,7 @@ def test_an_attacker_who_shares_the_address_does_not_lock_the_owner_out(console:
     assert console.is_open(console.sign_in("olga", browser=HOME, browser_id=browser_id).session_id)
 
 
+@pytest.mark.slow
 def test_an_attacker_does_not_lock_the_owner_out_of_a_link(console: Console) -> None:
     attack(console, 40)
     link = links.for_member(console.rt, COMMAND_LINE, "olga")
@@ -122,6 +124,7 @@ def test_an_attacker_does_not_lock_the_owner_out_of_a_link(console: Console) -> 
     assert console.is_open(sign_ins.after_link(console.rt, HOME, member).session_id)
 
 
+@pytest.mark.slow
 def test_no_pause_of_an_account_outlasts_half_a_minute(console: Console) -> None:
     attack(console, 40)
     console.clock.advance(seconds=30)

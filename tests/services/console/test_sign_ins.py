@@ -46,6 +46,7 @@ def test_every_refusal_says_the_same(console: Console, name: str, password: str)
     assert str(caught.value) == sign_ins.WRONG
 
 
+@pytest.mark.slow
 def test_an_unknown_account_costs_as_much_as_a_wrong_password(
     hashes_at_full_cost: None, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def test_changing_the_secret_ends_sessions_unless_the_old_one_is_kept(
     assert visitors.visitor_of(unchanged, session_id) is not None
 
 
+@pytest.mark.slow
 def test_a_hash_of_older_parameters_is_replaced_at_the_next_sign_in(
     hashes_at_full_cost: None, console: Console
 ) -> None:

@@ -30,7 +30,7 @@ from memservice.spi.storage import Transaction
 from support.erasure.imports import Open, comparable, everything, exported, load
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-pytestmark = pytest.mark.every_storage
+pytestmark = [pytest.mark.every_storage, pytest.mark.slow]
 MARKER = "quokka"
 DEFAULT = ExportOptions()
 

@@ -112,6 +112,7 @@ def without_marks(pipeline: Pipeline, workspace: str) -> list[Any]:
     return rows
 
 
+@pytest.mark.slow
 def test_names_do_not_come_back_under_another_name(pipeline: Pipeline) -> None:
     lines = exported(pipeline)
     erase(pipeline)
@@ -128,6 +129,7 @@ def test_names_do_not_come_back_under_another_name(pipeline: Pipeline) -> None:
     assert comparable(pipeline, "copy") == left
 
 
+@pytest.mark.slow
 def test_only_sessions_without_the_erased_peer_name_another_of_the_same_name(
     pipeline: Pipeline,
 ) -> None:
@@ -141,6 +143,7 @@ def test_only_sessions_without_the_erased_peer_name_another_of_the_same_name(
     assert {row["type"] for row in rows} <= {"messages", "conclusions", "metamessages"}
 
 
+@pytest.mark.slow
 def test_names_come_back_if_they_were_kept(pipeline: Pipeline) -> None:
     lines = exported(pipeline)
     erase(pipeline, "keep")
@@ -149,6 +152,7 @@ def test_names_come_back_if_they_were_kept(pipeline: Pipeline) -> None:
     assert MARK not in everything(pipeline)
 
 
+@pytest.mark.slow
 def test_what_dreams_proposed_from_names_does_not_come_back(pipeline: Pipeline) -> None:
     with pipeline.rt.storage.read() as tx:
         row = next(row for row in tx.rows.page(r.Conclusion) if "boats" in row.content)
@@ -225,6 +229,7 @@ def test_a_peer_is_erased_while_its_file_is_imported(
         assert vectors(pipeline, "copy") == vectors(pipeline, WORKSPACE)
 
 
+@pytest.mark.slow
 def test_an_erasure_replaces_what_an_import_is_about_to_commit(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

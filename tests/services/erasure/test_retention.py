@@ -110,6 +110,7 @@ def test_a_message_with_a_time_in_the_future_is_erased_after_the_same_days(
     assert stored(services) == []
 
 
+@pytest.mark.slow
 def test_a_session_can_set_its_own_days(services: Services) -> None:
     services.say("talk", ("alice", "One."))
     services.say("other", ("alice", "Two."))
@@ -164,6 +165,7 @@ def test_a_batch_is_bounded(services: Services, monkeypatch: pytest.MonkeyPatch)
     assert numbers == [3, 3, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_round_visits_every_session_and_workspace(
     services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_round_reads_no_messages_where_nothing_is_configured(
     assert visited == [key_of(services, "talk")]
 
 
+@pytest.mark.slow
 def test_an_interrupted_round_continues(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

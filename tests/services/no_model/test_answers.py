@@ -113,6 +113,7 @@ def test_the_table_has_120_questions_and_40_without_an_answer() -> None:
     assert sizes == {"questions": 120, "unanswerable": 40}
 
 
+@pytest.mark.slow
 def test_a_newer_home_comes_first_and_the_earlier_one_is_marked(tmp_path: Path) -> None:
     runtime = opened("en", tmp_path)
     _, *statements = answer(runtime, "en", "Where does Maria live?")
@@ -123,6 +124,7 @@ def test_a_newer_home_comes_first_and_the_earlier_one_is_marked(tmp_path: Path) 
     ]
 
 
+@pytest.mark.slow
 def test_a_corrected_statement_is_quoted_only_as_an_earlier_one(tmp_path: Path) -> None:
     runtime = opened("en", tmp_path)
     pair = (equals(observer="maria", observed="maria"),)
@@ -139,6 +141,7 @@ def test_a_corrected_statement_is_quoted_only_as_an_earlier_one(tmp_path: Path) 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
@@ -183,6 +186,7 @@ def test_conversations_of_others_are_answered_as_often_as_before(
     assert counts["not answered"] >= not_answered, counts
 
 
+@pytest.mark.slow
 def test_a_statement_about_another_person_answers_no_question_about_the_speaker(
     tmp_path: Path,
 ) -> None:

@@ -76,6 +76,7 @@ def without_model(open_pipeline: OpenPipeline) -> Pipeline:
     return open_pipeline(REASONER="extractive")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [with_model, without_model], ids=["llm", "extractive"])
 def test_three_peers_who_speak_of_one_another(
     open_pipeline: OpenPipeline, opened: Callable[[OpenPipeline], Pipeline]
@@ -116,6 +117,7 @@ def test_three_peers_who_speak_of_one_another(
         assert pipeline.texts(observer, observed) == []
 
 
+@pytest.mark.slow
 def test_confirmed_statements_are_stored(open_pipeline: OpenPipeline) -> None:
     pipeline = with_model(open_pipeline)
     pipeline.say("s", *TALK)
@@ -124,6 +126,7 @@ def test_confirmed_statements_are_stored(open_pipeline: OpenPipeline) -> None:
     assert pipeline.outcome("misattributed") >= 4
 
 
+@pytest.mark.slow
 def test_conclusions_record_their_model_and_prompt(open_pipeline: OpenPipeline) -> None:
     pipeline = with_model(open_pipeline)
     pipeline.say("s", *TALK)
@@ -134,6 +137,7 @@ def test_conclusions_record_their_model_and_prompt(open_pipeline: OpenPipeline) 
         assert str(row.internal["prompt"]).startswith("derive.")
 
 
+@pytest.mark.slow
 def test_echoes_are_not_passed_to_the_model(open_pipeline: OpenPipeline) -> None:
     """An assistant that repeats facts about Alice is not their source, even if a model rephrases
     them."""

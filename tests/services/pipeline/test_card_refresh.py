@@ -112,6 +112,7 @@ def test_lines_of_callers_stay(open_pipeline: OpenPipeline) -> None:
     assert "- Call her Ali" in author.shown[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "card"),
     [

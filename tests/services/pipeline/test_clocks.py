@@ -25,6 +25,7 @@ from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 HOURS = 5
 
 
+@pytest.mark.slow
 def test_work_stored_while_the_clock_was_ahead_is_done_at_once(pipeline: Pipeline) -> None:
     pipeline.clock.advance(hours=HOURS)
     pipeline.say("s", *[("alice", f"Fact {n}.") for n in range(20)])  # and a summary

@@ -39,6 +39,7 @@ def test_a_short_session_is_indexed_at_once(pipeline: Pipeline) -> None:
     assert pipeline.ready() == []
 
 
+@pytest.mark.slow
 def test_a_long_session_is_indexed_from_its_end(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_long_session_is_indexed_from_its_end(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writes", [0, 2])
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_copy_does_not_bring_back_what_is_erased_meanwhile(
@@ -121,6 +123,7 @@ def test_a_copy_of_a_session_of_an_erased_peer_is_erased_with_it(
         cloning.copy(pipeline.rt, original)
 
 
+@pytest.mark.slow
 def test_a_copy_has_no_gaps_where_the_original_still_has_them(
     stored_pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ def shape(pipeline: Pipeline, slug: str) -> tuple[list[int], dict[str, tuple[int
     return [row.seq for row in rows], marks
 
 
+@pytest.mark.slow
 def test_a_session_is_not_cloned_while_mentions_are_replaced(stored_pipeline: Pipeline) -> None:
     pipeline = stored_pipeline
     pipeline.say("s", ("alice", "I own a quokka."), ("bob", "I like alice."))
@@ -191,6 +195,7 @@ def test_a_clone_erased_before_indexing_leaves_no_rows(
     assert pipeline.tasks(kinds.INDEX) == []
 
 
+@pytest.mark.slow
 def test_vectors_of_a_clone_are_copied(open_pipeline: OpenPipeline) -> None:
     embedder = LengthEmbedder("lengths-1", Capability.SEMANTIC)
     pipeline = open_pipeline(embedder, EMBEDDER="lengths")

@@ -19,6 +19,7 @@ def judged(dialogue: Dialogue, between: tuple[tuple[str, str], ...] = ()) -> lis
     return remaining
 
 
+@pytest.mark.slow
 def test_confirmed_or_chosen_statements_are_kept() -> None:
     assert len(CONFIRMED) == 40
     lost = [dialogue.own for dialogue in CONFIRMED if not judged(dialogue)]

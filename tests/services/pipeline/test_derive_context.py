@@ -98,6 +98,7 @@ def test_pronouns_are_shown_with_what_was_said_before(open_pipeline: OpenPipelin
     assert "[1] Fri 2024-03-01 12:00 UTC alice: They marry next Saturday." in prompt
 
 
+@pytest.mark.slow
 def test_the_last_ten_messages_are_context(open_pipeline: OpenPipeline) -> None:
     model = silent()
     pipeline = with_model(open_pipeline, model)
@@ -151,6 +152,7 @@ def test_without_a_model_no_context_is_read(open_pipeline: OpenPipeline) -> None
     assert (context.summary, list(context.card), list(context.held)) == (None, [], [])
 
 
+@pytest.mark.slow
 def test_another_observer_learns_nothing_from_the_context(open_pipeline: OpenPipeline) -> None:
     """Carol observes alice here. What carol does not hold is not shown, nor is alice's card, nor
     what was said before carol came."""
@@ -273,6 +275,7 @@ def test_what_is_stored_is_not_derived_again(open_pipeline: OpenPipeline) -> Non
     assert pipeline.outcome("misattributed") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of_message", "of_peer", "setting", "stamp"),
     [

@@ -85,6 +85,7 @@ def test_it_is_listed_and_can_be_undone(open_pipeline: OpenPipeline) -> None:
     assert "superseded" not in row(pipeline, "alice lives in Oslo.").internal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "counted_as"),
     [
@@ -223,6 +224,7 @@ DETAILS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DETAILS)
 def test_what_a_statement_says_about_itself_is_stored(
     open_pipeline: OpenPipeline, name: str

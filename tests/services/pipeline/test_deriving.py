@@ -36,6 +36,7 @@ def test_a_message_becomes_a_conclusion_with_its_source(pipeline: Pipeline) -> N
     assert (conclusion.reasoner, conclusion.model) == ("scripted", "scripted-1")
 
 
+@pytest.mark.slow
 def test_the_default_reasoner_derives_from_end_to_end(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(REASONER="extractive")
     pipeline.say(
@@ -244,6 +245,7 @@ OFF = {"reasoning": {"enabled": False}}
 ON = {"reasoning": {"enabled": True}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workspace", "session", "message", "setting", "derived"),
     [
@@ -387,6 +389,7 @@ def test_a_session_deleted_while_the_reasoner_works_gets_no_conclusions(pipeline
     assert task.outcome["skipped"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[1] * 7, [7], [3, 4], [1, 5, 1]], ids=str)
 def test_repeated_statements_count_the_same_alone_and_in_batches(
     pipeline: Pipeline, sizes: list[int]

@@ -43,6 +43,7 @@ class TestGoldScenario:
         memory.tell("I live in Rome.", peer="bob", session="t")
         return memory
 
+    @pytest.mark.slow
     def test_has_links_provenance_and_unchanged_other_rows(self, memory: DreamingMemory) -> None:
         before = memory.rows(observer="alice")
         rows_before = memory.rows(observer="bob")
@@ -80,6 +81,7 @@ class TestGoldScenario:
         assert {row.reasoner for row in after.values()} == {"extractive"}
         assert (task.state, task.outcome["superseded"], task.outcome["created"]) == ("done", 2, 0)
 
+    @pytest.mark.slow
     def test_writes_counters_and_times(self, memory: DreamingMemory) -> None:
         memory.dream()
         collection = memory.collection()
@@ -87,6 +89,7 @@ class TestGoldScenario:
         assert collection.last_dream_at == memory.pipeline.clock()
         assert memory.collection("bob", "bob").last_dream_at is None
 
+    @pytest.mark.slow
     def test_superseded_conclusions_are_readable_but_not_found(
         self, memory: DreamingMemory
     ) -> None:
@@ -104,6 +107,7 @@ class TestGoldScenario:
             (row,) = tx.rows.page(Conclusion, equals(uid=old.uid))
         assert row.content == "I live in Rome."
 
+    @pytest.mark.slow
     def test_the_card_contains_present_facts(self, memory: DreamingMemory) -> None:
         memory.dream()
         assert memory.card() == [
@@ -111,6 +115,7 @@ class TestGoldScenario:
             "ATTRIBUTE: I moved to Berlin.",
         ]
 
+    @pytest.mark.slow
     def test_emits_events(self, memory: DreamingMemory) -> None:
         events: list[Event] = []
         memory.pipeline.rt.events.on_event(lambda event, at: events.append(event))
@@ -124,6 +129,7 @@ class TestGoldScenario:
             "manual",
         )
 
+    @pytest.mark.slow
     def test_a_second_dream_changes_nothing(self, memory: DreamingMemory) -> None:
         memory.dream()
         rows, card = memory.rows(), memory.card()

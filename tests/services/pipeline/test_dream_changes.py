@@ -131,6 +131,7 @@ def show(memory: DreamingMemory, task: Task) -> dream_changes.Dream:
 
 
 class TestBounds:
+    @pytest.mark.slow
     def test_a_dream_that_would_supersede_everything_is_held(self, memory: DreamingMemory) -> None:
         memory.tell(*(f"I like tea number {n}." for n in range(MANY)))
         task = memory.dream(dropping_all)
@@ -146,6 +147,7 @@ class TestBounds:
         assert memory.dream(merging(number)).state == state
         assert len(memory.live()) == (MANY - number if state == "done" else MANY)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
     def test_five_may_always_be_superseded(
         self, memory: DreamingMemory, number: int, state: str
@@ -162,6 +164,7 @@ class TestBounds:
         memory.tell(*texts)
         assert memory.dream(dropping(*texts[:number])).state == state
 
+    @pytest.mark.slow
     def test_a_reasoner_without_a_model_is_not_bounded(self, open_pipeline: OpenPipeline) -> None:
         model = Dreamer()
         model.capabilities = frozenset()
@@ -169,6 +172,7 @@ class TestBounds:
         memory.tell(*(f"I like tea number {n}." for n in range(8)))
         assert memory.dream(merging(7)).state == "done"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("number", "state"), [(5, "done"), (6, "held")])
     def test_what_new_conclusions_replace_counts(
         self, open_pipeline: OpenPipeline, number: int, state: str
@@ -209,6 +213,7 @@ class TestRules:
         assert memory.live() == {"I live in Rome.", "I live in Oslo."}
         assert task.outcome["kept_as_newer"] == 1
 
+    @pytest.mark.slow
     def test_a_successor_of_an_explicit_conclusion_shares_a_word(
         self, memory: DreamingMemory
     ) -> None:
@@ -235,6 +240,7 @@ class TestRules:
         assert memory.live() == {"Alice has an allergy to nuts."}
         assert task.outcome["kept_as_stored_by_caller"] == 1
 
+    @pytest.mark.slow
     def test_a_conclusion_derived_three_times_needs_a_successor(
         self, memory: DreamingMemory
     ) -> None:
@@ -259,6 +265,7 @@ class TestReview:
 
         return memory.dream(plan)
 
+    @pytest.mark.slow
     def test_a_proposal_is_shown_with_its_texts(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         dream = show(memory, task)
@@ -272,6 +279,7 @@ class TestReview:
             (task.uid, "held", ())
         ]
 
+    @pytest.mark.slow
     def test_an_applied_proposal_is_stored_without_a_call(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         called = memory.model.dreams
@@ -286,6 +294,7 @@ class TestReview:
         assert show(memory, task).state == "done"
         assert dream_changes.PROPOSAL not in memory.pipeline.tasks(kinds.DREAM)[-1].payload
 
+    @pytest.mark.slow
     def test_a_callers_line_that_was_replaced_since_does_not_return(
         self, memory: DreamingMemory
     ) -> None:
@@ -307,6 +316,7 @@ class TestReview:
             "ATTRIBUTE: Likes tea",
         ]
 
+    @pytest.mark.slow
     def test_a_discarded_proposal_leaves_no_text(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         dream_changes.discard(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
@@ -317,10 +327,12 @@ class TestReview:
             with pytest.raises(Conflict):
                 command(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
 
+    @pytest.mark.slow
     def test_a_newer_proposal_replaces_the_older_one(self, memory: DreamingMemory) -> None:
         older, newer = self.held_dream(memory), memory.dream(dropping_all)
         assert [show(memory, task).state for task in (older, newer)] == ["discarded", "held"]
 
+    @pytest.mark.slow
     def test_doctor_and_the_failures_show_it(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         (check,) = [check for check in doctor.look(memory.rt) if check.name == "dreams"]
@@ -328,12 +340,14 @@ class TestReview:
         (job,) = jobs.failures(memory.rt, PRINCIPAL, WORKSPACE, Paging()).items
         assert (job.task.uid, job.task.state) == (task.uid, "held")
 
+    @pytest.mark.slow
     def test_a_proposal_is_erased_with_its_source_session(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         deletion.delete_session(memory.rt, PRINCIPAL, WORKSPACE, "s")
         memory.pipeline.work()
         assert show(memory, task).state == "discarded"
 
+    @pytest.mark.slow
     def test_an_applied_proposal_is_stored_although_dreams_are_switched_off(
         self, memory: DreamingMemory
     ) -> None:
@@ -344,6 +358,7 @@ class TestReview:
         assert "Alice likes tea." in memory.live()
         assert "skipped" not in show_task(memory, task).outcome
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("is_applied", [False, True])
     def test_a_proposal_is_erased_with_its_source_conclusion(
         self, memory: DreamingMemory, is_applied: bool
@@ -358,6 +373,7 @@ class TestReview:
         assert show(memory, task).state == "discarded"
         assert len(memory.live()) == 7
 
+    @pytest.mark.slow
     def test_an_applied_proposal_waits_for_no_model(
         self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -373,6 +389,7 @@ class TestReview:
         assert show(memory, task).state == "done"
         assert "Alice likes tea." in memory.live()
 
+    @pytest.mark.slow
     def test_a_skipped_proposal_leaves_no_text(
         self, memory: DreamingMemory, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -394,6 +411,7 @@ class TestReview:
             sweep(memory, task, days)
             assert len(memory.pipeline.tasks(kinds.DREAM, uid=task.uid)) == tasks
 
+    @pytest.mark.slow
     def test_its_card_goes_with_any_conclusion_that_the_model_could_read(
         self, memory: DreamingMemory
     ) -> None:
@@ -408,6 +426,7 @@ class TestReview:
         assert (dream.state, dream.card, dream.created) == ("held", None, 1)
         assert "Likes tea" not in str(show_task(memory, task))
 
+    @pytest.mark.slow
     def test_its_card_stays_if_a_newer_conclusion_is_deleted(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         memory.tell("I like coffee.")
@@ -416,6 +435,7 @@ class TestReview:
         conclusions.delete(memory.rt, PRINCIPAL, WORKSPACE, newer.uid)
         assert show(memory, task).card is not None
 
+    @pytest.mark.slow
     def test_another_workspace_has_no_such_dream(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
         for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
@@ -437,6 +457,7 @@ def replace_sources(statement: Statement, *uids: str) -> Statement:
 
 
 class TestUndo:
+    @pytest.mark.slow
     def test_rows_indexes_counts_and_card_are_as_before(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.", "I like tea.")
         cards.put(memory.rt, PRINCIPAL, WORKSPACE, "alice", None, ["Name: Alice"])
@@ -494,6 +515,7 @@ class TestUndo:
         undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, first.uid)
         assert (undone.restored, undone.removed, undone.kept) == (1, 0, 1)
 
+    @pytest.mark.slow
     def test_recorded_card_lines_go_with_any_conclusion_of_the_pair(
         self, memory: DreamingMemory
     ) -> None:
@@ -536,6 +558,7 @@ class TestTwins:
         assert change.conclusion_id is not None
         return task, change.conclusion_id
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("session", ["s", "another"])
     def test_restore_answers_with_the_live_one(self, memory: DreamingMemory, session: str) -> None:
         _, old = self.again(memory, session)
@@ -549,6 +572,7 @@ class TestTwins:
             (row,) = tx.rows.page(Conclusion, equals(uid=old))
         assert (row.state, row.superseded_by) == ("superseded", restored.key)
 
+    @pytest.mark.slow
     def test_undo_leaves_it_superseded(self, memory: DreamingMemory) -> None:
         task, _ = self.again(memory)
         undone = dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
@@ -570,6 +594,7 @@ class TestTwins:
         assert dream_changes.undo(memory.rt, PRINCIPAL, WORKSPACE, task.uid).restored == 1
         assert memory.pipeline.texts("alice") == ["I like tea."] * 2
 
+    @pytest.mark.slow
     def test_the_deletion_of_the_live_ones_session_brings_it_back(
         self, memory: DreamingMemory
     ) -> None:
@@ -583,6 +608,7 @@ class TestTwins:
 
 
 class TestOverHttp:
+    @pytest.mark.slow
     def test_a_superseded_conclusion_can_be_deleted(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         memory.dream(
@@ -604,6 +630,7 @@ class TestOverHttp:
         assert memory.pipeline.counted("alice") == 1
         assert "I live in Oslo." in memory.search("Oslo")
 
+    @pytest.mark.slow
     def test_list_show_undo_and_restore(self, memory: DreamingMemory) -> None:
         memory.tell("I live in Rome.", "I live in Oslo.")
         task = memory.dream(

@@ -207,6 +207,7 @@ class TestGoldScenario:
             session="s",
         )
 
+    @pytest.mark.slow
     def test_has_links_provenance_and_unchanged_other_rows(self, memory: DreamingMemory) -> None:
         before = memory.rows(observer="alice")
         others = memory.rows(observer="bob")
@@ -290,6 +291,7 @@ class TestGoldScenario:
         )
         assert memory.collection().last_dream_at == memory.pipeline.clock()
 
+    @pytest.mark.slow
     def test_superseded_conclusions_are_readable_but_not_found(
         self, memory: DreamingMemory
     ) -> None:
@@ -306,6 +308,7 @@ class TestGoldScenario:
         assert "Alice lives in Germany." in [row.content for row in hits]
         assert "Alice lives in Rome." in memory.rows(observer="alice", state="superseded")
 
+    @pytest.mark.slow
     def test_a_repeated_dream_adds_nothing(self, memory: DreamingMemory) -> None:
         self.run(memory)
         before = memory.rows(observer="alice", state="live")
@@ -318,6 +321,7 @@ class TestGoldScenario:
         assert after["Alice lives in Germany."].times_derived == 2
         assert (task.outcome["created"], task.outcome["reinforced"]) == (0, 1)
 
+    @pytest.mark.slow
     def test_emits_events(self, memory: DreamingMemory) -> None:
         self.run(memory)
         (run,) = memory.of("dream.run")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion
 from memservice.services import conclusions, deletion, dreams, scopes, sessions
@@ -127,6 +129,7 @@ class TestSessionsThatGo:
         deletion.delete_session(memory.pipeline.rt, PRINCIPAL, WORKSPACE, session)
         memory.pipeline.work()
 
+    @pytest.mark.slow
     def test_a_superseded_conclusion_is_live_again(self, memory: DreamingMemory) -> None:
         memory.tell("One.", session="s")
         memory.tell("Two.", session="t")
@@ -145,6 +148,7 @@ class TestSessionsThatGo:
         )
         assert [item.content for item in hits] == ["One."]
 
+    @pytest.mark.slow
     def test_a_superseded_conclusion_gets_the_next_successor(self, memory: DreamingMemory) -> None:
         for content, session in (("One.", "s"), ("Two.", "t"), ("Three.", "u")):
             memory.tell(content, session=session)
@@ -163,6 +167,7 @@ class TestSessionsThatGo:
         assert memory.rows() == {}
         assert memory.collection().explicit_count == 0
 
+    @pytest.mark.slow
     def test_a_scope_keeps_conclusions_of_other_sessions(self, memory: DreamingMemory) -> None:
         rt = memory.pipeline.rt
         memory.tell("One.", session="s")

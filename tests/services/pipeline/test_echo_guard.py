@@ -120,6 +120,7 @@ def conclusions_of_agent(pipeline: Pipeline, content: str) -> list[str]:
     return pipeline.texts("agent")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -143,6 +144,7 @@ def test_two_peers_may_state_the_same_about_themselves(pipeline: Pipeline, text:
     assert pipeline.outcome("echo") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "message",
     [

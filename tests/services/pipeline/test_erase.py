@@ -38,6 +38,7 @@ def only_task(pipeline: Pipeline) -> r.Task:
     return task
 
 
+@pytest.mark.slow
 def test_a_session_is_erased_completely_and_nothing_else(pipeline: Pipeline) -> None:
     other, doomed = fill(pipeline, WORKSPACE, "kept"), fill(pipeline, WORKSPACE, "s")
     before, texts = rows(pipeline, session_key=other), indexed(pipeline, 1)
@@ -164,6 +165,7 @@ def counting(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         yield steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_no_step_erases_more_than_a_thousand_rows(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, whole: bool
@@ -184,6 +186,7 @@ def test_no_step_erases_more_than_a_thousand_rows(
     assert "messages" not in rows(pipeline, workspace_key=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_an_interrupted_erasure_continues(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, whole: bool
@@ -212,6 +215,7 @@ def test_an_interrupted_erasure_continues(
     }
 
 
+@pytest.mark.slow
 def test_erasing_twice_changes_nothing(pipeline: Pipeline) -> None:
     key = fill(pipeline, WORKSPACE, "s")
     deletion.delete_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s")
@@ -323,6 +327,7 @@ def test_the_size_of_a_batch_follows_the_time_of_the_one_before() -> None:
     assert after(100, 0.0) == 100
 
 
+@pytest.mark.slow
 def test_other_units_run_between_steps(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(erase, "BATCH_SIZE", 5)
     monkeypatch.setattr(runner, "TIME_SLICE_SECONDS", 0.0)
@@ -341,6 +346,7 @@ def test_other_units_run_between_steps(pipeline: Pipeline, monkeypatch: pytest.M
     assert only_task(pipeline).state == "done"
 
 
+@pytest.mark.slow
 def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) -> None:
     outside = ExternalIndex()
     pipeline = open_pipeline(

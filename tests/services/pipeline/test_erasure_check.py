@@ -223,6 +223,7 @@ def test_a_remainder_is_found_and_the_retry_removes_it(
     assert (erasure.state, erasure.reason) == (r.FINISHED, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("erase", [erase_message, erase_session])
 def test_a_line_of_a_card_and_a_representation_are_found(
     open_pipeline: OpenPipeline,
@@ -287,6 +288,7 @@ def opened(open_pipeline: OpenPipeline, index: ExternalIndex) -> Pipeline:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["message", "peer", "session", "workspace"])
 def test_vectors_that_stay_in_an_outside_index_are_found(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -313,6 +315,7 @@ def test_vectors_that_stay_in_an_outside_index_are_found(
     assert index.rows == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["message", "peer", "session", "workspace"])
 def test_traces_of_the_workspace_are_removed_from_the_file(
     open_pipeline: OpenPipeline, tmp_path: Path, kind: str

@@ -66,6 +66,7 @@ ERASURES: dict[str, Callable[[Pipeline, r.Message], None]] = {
 """By the kind of the receipt."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ERASURES)
 def test_the_end_of_an_erasure_is_reported(
     open_pipeline: OpenPipeline, receiver: Receiver, kind: str
@@ -110,6 +111,7 @@ def test_the_end_of_an_erasure_is_reported(
     assert "quokka" not in repr(events.data["erasure_done"]) + repr(delivered) + repr(telemetry)
 
 
+@pytest.mark.slow
 def test_a_failed_erasure_is_reported_to_telemetry_only(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

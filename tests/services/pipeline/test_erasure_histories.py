@@ -41,6 +41,7 @@ def test_jobs_and_deliveries(tmp_path: Path, redis_url: str, receiver: Receiver)
     Check(tmp_path, "sqlite", jobs=redis_url, receiver=receiver).run(Plan.at_random(8, STEPS), 8)
 
 
+@pytest.mark.slow
 def test_a_history_that_waits_for_an_erasure(tmp_path: Path) -> None:
     """An export waits until a peer is erased, with all other work: the copies in the scope are made
     before the session leaves it, and so they are without the erasure."""

@@ -138,6 +138,7 @@ def test_a_run_leaves_messages_that_wait_for_a_batch(open_pipeline: OpenPipeline
     assert waits(pipeline)
 
 
+@pytest.mark.slow
 def test_a_failing_message_blocks_later_messages_of_its_unit(open_pipeline: OpenPipeline) -> None:
     pipeline = costly(open_pipeline)
 
@@ -211,6 +212,7 @@ def test_workers_are_woken_by_a_full_batch(open_pipeline: OpenPipeline) -> None:
     assert woken == [pipeline.tasks()[0].unit]
 
 
+@pytest.mark.slow
 def test_batches_are_bounded_by_the_tokens_of_all_authors(open_pipeline: OpenPipeline) -> None:
     pipeline = costly(open_pipeline, DERIVER_REPRESENTATION_BATCH_TARGET_INPUT_TOKENS="400")
     pipeline.say(
@@ -275,6 +277,7 @@ def test_each_message_begins_the_quiet_time_anew(open_pipeline: OpenPipeline) ->
     )
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_never_quiet_is_derived_at_the_greatest_age(
     open_pipeline: OpenPipeline,
 ) -> None:

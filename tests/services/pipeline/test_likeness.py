@@ -83,6 +83,7 @@ def test_a_more_detailed_statement_supersedes_the_stored_one(pipeline: Pipeline)
     assert old.internal["superseded"]
 
 
+@pytest.mark.slow
 def test_counts_continue_over_several_replacements(pipeline: Pipeline) -> None:
     tell(
         pipeline,
@@ -94,6 +95,7 @@ def test_counts_continue_over_several_replacements(pipeline: Pipeline) -> None:
     assert [times for _, times in stated(pipeline)] == [4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -119,6 +121,7 @@ class Angles(LengthEmbedder):
         return [np.array(vector, np.float32) for vector in vectors]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("distance", "merged"), [(0.5, True), (0.499, False)])
 def test_a_score_of_exactly_the_minimum_is_a_duplicate(
     open_pipeline: OpenPipeline, distance: float, merged: bool

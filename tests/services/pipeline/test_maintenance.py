@@ -212,6 +212,7 @@ def test_a_zombie_process_counts_as_ended(pipeline: Pipeline) -> None:
     process.stdin.close()
 
 
+@pytest.mark.slow
 def test_a_unit_of_an_ended_process_is_taken_over_at_once(
     pipeline: Pipeline, ended_pid: int
 ) -> None:

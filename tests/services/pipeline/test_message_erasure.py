@@ -264,6 +264,7 @@ def test_a_reason_goes_with_the_conclusion_that_a_caller_deletes(pipeline: Pipel
     assert reasons(pipeline) == {"I like tea.": None}
 
 
+@pytest.mark.slow
 def test_a_summary_is_made_again_without_the_message(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(SUMMARY_MESSAGES_PER_SHORT_SUMMARY="10")
     rows = pipeline.say("s", *((("alice", f"I like thing {n}.")) for n in range(12)))
@@ -289,6 +290,7 @@ def test_a_summary_is_made_again_without_the_message(open_pipeline: OpenPipeline
     assert read == {message.uid for n, message in enumerate(rows) if n in (1, 2, 4, 5, 6, 7, 8)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [2, 1_000])
 def test_positions_sums_and_marks_are_dense_again(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, limit: int
@@ -321,6 +323,7 @@ def test_positions_sums_and_marks_are_dense_again(
     assert bool(pipeline.tasks(kinds.REPACK)) == (limit == 2)
 
 
+@pytest.mark.slow
 def test_a_message_after_leaving_is_never_before_it_while_positions_change(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +356,7 @@ def test_a_message_after_leaving_is_never_before_it_while_positions_change(
     assert_dense(pipeline)
 
 
+@pytest.mark.slow
 def test_messages_are_appended_while_positions_change(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

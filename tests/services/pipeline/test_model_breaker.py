@@ -137,6 +137,7 @@ def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
     assert outages.outages() == []
 
 
+@pytest.mark.slow
 def test_pauses_grow_and_one_task_at_a_time_probes(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=6, messages=1)
@@ -164,6 +165,7 @@ def test_pauses_have_a_maximum(outages: Outages) -> None:
     assert outages.calls < 140
 
 
+@pytest.mark.slow
 def test_a_batch_is_not_cut_for_a_failure_of_the_provider(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=1, messages=15)
@@ -175,6 +177,7 @@ def test_a_batch_is_not_cut_for_a_failure_of_the_provider(outages: Outages) -> N
     assert outages.calls == 2
 
 
+@pytest.mark.slow
 def test_the_provider_can_ask_for_a_longer_pause(outages: Outages) -> None:
     outages.failure = lambda: ModelFailure("quota", retryable=True, status=429, retry_after=90.0)
     outages.say(sessions=3, messages=1)
@@ -200,6 +203,7 @@ def test_failures_of_the_content_count_against_the_task(open_pipeline: OpenPipel
     assert outages.outages() == []
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_content_shows_that_the_model_is_back(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=3, messages=1)
@@ -211,6 +215,7 @@ def test_a_failure_of_the_content_shows_that_the_model_is_back(outages: Outages)
     assert outages.states() == {"done": 3}, "what was refused is recorded, the rest is derived"
 
 
+@pytest.mark.slow
 def test_a_retry_that_succeeds_wakes_what_failed_beside_it(outages: Outages) -> None:
     """A short disturbance costs no pause."""
     together = threading.Barrier(4, action=lambda: setattr(outages, "failure", None))
@@ -262,6 +267,7 @@ def model_events(receiver: Receiver) -> list[str]:
     return [event["type"] for event in receiver.events if event["type"].startswith("model.")]
 
 
+@pytest.mark.slow
 def test_one_task_that_the_provider_always_rejects_fails_alone(
     open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:
@@ -302,6 +308,7 @@ def test_a_task_that_always_fails_beside_others_is_no_outage(
     assert model_events(receiver) == []
 
 
+@pytest.mark.slow
 def test_other_tasks_do_not_wait_for_a_task_that_fails_alone(outages: Outages) -> None:
     """Not even if they arrive while that one probes."""
     rt = outages.pipeline.rt
@@ -322,6 +329,7 @@ def test_other_tasks_do_not_wait_for_a_task_that_fails_alone(outages: Outages) -
     assert outages.states() == {"pending": 1, "done": 1}
 
 
+@pytest.mark.slow
 def test_a_new_outage_does_not_use_up_the_tries_of_a_task_that_failed_before(
     outages: Outages,
 ) -> None:
@@ -444,6 +452,7 @@ def test_an_outage_of_a_model_that_is_no_longer_configured_is_forgotten(
     assert len(outages.pipeline.ready()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [5, 9_000])
 def test_an_outage_of_a_clock_that_was_ahead_ends(outages: Outages, hours: int) -> None:
     outages.failure = wrong_key
@@ -473,6 +482,7 @@ def test_tasks_of_a_clock_that_was_ahead_probe_without_housekeeping(outages: Out
     assert outages.states() == {"pending": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry_after", [None, 3600.0])
 def test_housekeeping_leaves_outages_that_wait_as_they_should(
     outages: Outages, retry_after: float | None
@@ -567,6 +577,7 @@ def test_other_models_and_local_work_go_on(open_pipeline: OpenPipeline) -> None:
     assert [outage.model for outage in outages.outages()] == [MODEL]
 
 
+@pytest.mark.slow
 def test_status_shows_the_time_and_cause_of_an_outage(outages: Outages) -> None:
     outages.failure = wrong_key
     outages.say(sessions=6, messages=1)
@@ -604,6 +615,7 @@ def test_waiting_work_is_listed_among_the_failures_on_request(outages: Outages) 
         assert wait in (30, 31), "tasks that failed come last"
 
 
+@pytest.mark.slow
 def test_endpoints_of_every_workspace_receive_an_outage_once(
     open_pipeline: OpenPipeline, receiver: Receiver
 ) -> None:

@@ -110,6 +110,7 @@ def state(pipeline: Pipeline, uid: str) -> str:
     return row.state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crashes", [False, True])
 @pytest.mark.parametrize("what", ["message", "peer", "session", "workspace"])
 def test_work_in_progress_leaves_no_vector(
@@ -152,6 +153,7 @@ def test_work_in_progress_leaves_no_vector(
     assert {space for space, _ in index.rows} <= spaces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["message", "peer", "session", "workspace"])
 def test_a_receipt_waits_for_work_in_progress(open_pipeline: OpenPipeline, what: str) -> None:
     index = PausingIndex()
@@ -172,6 +174,7 @@ def test_a_receipt_waits_for_work_in_progress(open_pipeline: OpenPipeline, what:
     assert state(pipeline, uid) == r.FINISHED
 
 
+@pytest.mark.slow
 def test_a_vector_of_a_text_with_mentions_is_not_left(open_pipeline: OpenPipeline) -> None:
     index = PausingIndex()
     pipeline = opened(open_pipeline, index)

@@ -75,6 +75,7 @@ def test_only_the_first_page_counts_a_session(pipeline: Pipeline, counted: Count
     assert counted.take() == [2]
 
 
+@pytest.mark.slow
 def test_totals_stay_right_while_messages_are_erased_deleted_and_added(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

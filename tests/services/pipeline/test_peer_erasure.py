@@ -66,6 +66,7 @@ def messages_of(pipeline: Pipeline, session: str) -> list[r.Message]:
         return tx.rows.page(r.Message, equals(session=session))
 
 
+@pytest.mark.slow
 def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I own a quokka."), ("bob", "I like tea."))
     pipeline.work()
@@ -100,6 +101,7 @@ def test_a_peer_is_gone_at_once_and_its_id_is_free(pipeline: Pipeline) -> None:
     assert "quokka" not in all_rows(pipeline)
 
 
+@pytest.mark.slow
 def test_what_it_said_is_gone_from_every_read_before_a_worker_begins(pipeline: Pipeline) -> None:
     messages = pipeline.say(
         "s", ("alice", "I own a quokka."), *(("bob", f"I like tea {n}.") for n in range(30))
@@ -177,6 +179,7 @@ def test_nothing_of_a_peer_is_left_and_what_others_said_stays(
             assert row.message_count == 25
 
 
+@pytest.mark.slow
 def test_an_interrupted_erasure_continues(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +244,7 @@ def test_work_in_progress_stores_nothing_about_an_erased_peer(pipeline: Pipeline
     assert pipeline.texts("bob") == ["I like tea."]
 
 
+@pytest.mark.slow
 def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) -> None:
     index = ExternalIndex()
     pipeline = open_pipeline(
@@ -258,6 +262,7 @@ def test_vectors_in_an_outside_index_are_removed(open_pipeline: OpenPipeline) ->
     assert len(index.rows) == 2
 
 
+@pytest.mark.slow
 def test_scopes_and_narrow_keys_are_refused(pipeline: Pipeline) -> None:
     fill(pipeline, WORKSPACE, "s")
     with pytest.raises(InvalidInput):
@@ -298,6 +303,7 @@ def test_keys_are_counted_and_lose_their_labels(pipeline: Pipeline) -> None:
         assert [key.label for key in tx.rows.page(r.ApiKey)] == [None, None]
 
 
+@pytest.mark.slow
 def test_several_batches_are_checked_together(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +334,7 @@ def test_several_batches_are_checked_together(
     assert 1 < len(checks) <= len(keys) // 6 + 2
 
 
+@pytest.mark.slow
 def test_what_is_left_of_unchecked_batches_is_removed(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,6 +363,7 @@ def test_what_is_left_of_unchecked_batches_is_removed(
     assert all(task.state == "done" for task in pipeline.tasks(kinds.ERASE))
 
 
+@pytest.mark.slow
 def test_messages_without_a_session_are_erased(open_pipeline: OpenPipeline) -> None:
     """In a damaged store, as only one without foreign keys can be: the erasure neither repeats
     without end nor leaves them."""

@@ -88,6 +88,7 @@ def sums_are_right(pipeline: Pipeline, session: str = "s") -> bool:
     return (row.message_count, row.token_total) == (len(messages), total)
 
 
+@pytest.mark.slow
 def test_names_are_replaced_everywhere(stored_pipeline: Pipeline) -> None:
     pipeline = stored_pipeline
     named(pipeline)
@@ -140,6 +141,7 @@ def test_names_are_replaced_everywhere(stored_pipeline: Pipeline) -> None:
     assert text.count("al-1") == 1  # the id in the receipt
 
 
+@pytest.mark.slow
 def test_the_indexes_have_the_new_texts(stored_pipeline: Pipeline) -> None:
     pipeline = stored_pipeline
     named(pipeline, name="Zanzibella")
@@ -177,6 +179,7 @@ def test_mentions_stay_unless_the_caller_chooses(pipeline: Pipeline) -> None:
             call(pipeline.rt, PRINCIPAL, WORKSPACE, "bob", "hide")
 
 
+@pytest.mark.slow
 def test_only_sessions_of_the_peer_change(pipeline: Pipeline) -> None:
     named(pipeline, slug="will", name="Will")
     pipeline.say("s", ("will", "Hi."), ("bob", "Will is here."))
@@ -187,6 +190,7 @@ def test_only_sessions_of_the_peer_change(pipeline: Pipeline) -> None:
     assert sorted(pipeline.texts("bob")) == ["I will go.", "[erased] is here."]
 
 
+@pytest.mark.slow
 def test_what_is_said_after_the_request_stays(pipeline: Pipeline) -> None:
     named(pipeline)
     pipeline.say("s", ("al-1", "Hi."), ("bob", f"I met {NAME}."))
@@ -202,6 +206,7 @@ def test_what_is_said_after_the_request_stays(pipeline: Pipeline) -> None:
     assert sums_are_right(pipeline)
 
 
+@pytest.mark.slow
 def test_summaries_are_made_again(pipeline: Pipeline) -> None:
     configuration = {"summary": {"messages_per_short_summary": 10}}
     named(pipeline)
@@ -217,6 +222,7 @@ def test_summaries_are_made_again(pipeline: Pipeline) -> None:
     assert after["short"].message_key == before["short"].message_key
 
 
+@pytest.mark.slow
 def test_an_interrupted_redaction_continues(
     stored_pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +282,7 @@ def test_no_name_stays_in_an_erasure_without_its_peer(
     assert NAME not in payloads_of_erasures(pipeline)
 
 
+@pytest.mark.slow
 def test_an_erasure_that_finds_mentions_again_and_again_fails(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +300,7 @@ def test_an_erasure_that_finds_mentions_again_and_again_fails(
     assert contents(pipeline) == ["I met [erased]."]
 
 
+@pytest.mark.slow
 def test_vectors_in_an_outside_index_are_replaced(open_pipeline: OpenPipeline) -> None:
     index = ExternalIndex()
     pipeline = open_pipeline(
@@ -326,6 +334,7 @@ class BusyEmbedder(LengthEmbedder):
         return vectors
 
 
+@pytest.mark.slow
 def test_a_vector_of_an_old_text_is_not_stored(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +372,7 @@ def test_a_vector_of_an_old_text_is_not_stored(
     assert any((vector == new).all() for vector in stored)
 
 
+@pytest.mark.slow
 def test_conclusions_without_a_session_and_superseded_ones_change(pipeline: Pipeline) -> None:
     named(pipeline)
     pipeline.say("s", ("al-1", "Hi."), ("bob", "Hello."))
@@ -376,6 +386,7 @@ def test_conclusions_without_a_session_and_superseded_ones_change(pipeline: Pipe
     assert NAME.lower() not in everything(pipeline)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ["changes", "proposal"])
 def test_names_in_dreams_are_replaced(pipeline: Pipeline, entry: str) -> None:
     """A name in a card that a dream changed, or proposes, is in no conclusion of the pair. What is

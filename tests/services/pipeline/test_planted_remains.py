@@ -511,6 +511,7 @@ def test_other_remains_are_found(
     check(Example.stored(pipeline, kind), plant, remains, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["message", "peer", "session"])
 def test_vectors_in_an_outside_index_are_found(open_pipeline: OpenPipeline, kind: str) -> None:
     index = ExternalIndex()
@@ -537,6 +538,7 @@ def is_of_messages(pipeline: Pipeline, space_key: int) -> bool:
     return space.kind == indexing.MESSAGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TARGETS)
 def test_traces_are_found(open_pipeline: OpenPipeline, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "traces.jsonl"

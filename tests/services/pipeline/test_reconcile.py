@@ -238,6 +238,7 @@ def test_texts_without_a_vector_are_not_missing(pipeline: Pipeline, index: Exter
     assert pipeline.tasks(kinds.REPAIR) == []
 
 
+@pytest.mark.slow
 def test_missing_vectors_inside_the_storage_are_repaired(open_pipeline: OpenPipeline) -> None:
     embedder = LengthEmbedder("lengths-1", Capability.SEMANTIC)
     pipeline = open_pipeline(embedder, EMBEDDER="lengths", WORKER_MAX_ATTEMPTS="1")
@@ -274,6 +275,7 @@ def test_a_failed_repair_is_reported(open_pipeline: OpenPipeline, index: Externa
 # An index that is away
 
 
+@pytest.mark.slow
 def test_writes_and_text_search_work_while_the_index_is_unreachable(
     pipeline: Pipeline, index: ExternalIndex
 ) -> None:

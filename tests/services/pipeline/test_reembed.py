@@ -253,6 +253,7 @@ def test_an_interrupted_move_continues_where_it_stopped(
     assert spaces(pipeline.rt) == [("conclusion", "letters-1", "active", 10)]
 
 
+@pytest.mark.slow
 def test_rows_written_during_a_move_have_vectors_afterwards(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ def test_a_task_in_progress_during_the_switch_creates_the_new_vector(
     assert spaces(pipeline.rt) == [("conclusion", "letters-1", "active", 2)]
 
 
+@pytest.mark.slow
 def test_a_workspace_with_an_outside_index_is_moved(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

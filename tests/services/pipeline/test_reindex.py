@@ -63,6 +63,7 @@ def without_relatives(pipeline: Pipeline) -> int:
     return message.workspace_key
 
 
+@pytest.mark.slow
 def test_old_texts_are_found_by_related_words_after_the_task(
     stored_pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def spaces(pipeline: Pipeline) -> list[tuple[str, str, int]]:
         )
 
 
+@pytest.mark.slow
 def test_rows_stored_while_the_embedder_is_unreachable_get_vectors_later(
     open_pipeline: OpenPipeline, endpoint: Server
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_query_waits_for_the_embedder_within_the_timeout(
     )
 
 
+@pytest.mark.slow
 def test_a_query_is_analysed_once(
     open_pipeline: OpenPipeline, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def test_a_failing_task_blocks_its_unit_until_it_fails_permanently(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", [0, 1, 9, 19])
 def test_a_failing_task_does_not_fail_its_batch(open_pipeline: OpenPipeline, position: int) -> None:
     pipeline = open_pipeline(WORKER_MAX_ATTEMPTS="2")

@@ -107,6 +107,7 @@ def scope_of_two_sessions(pipeline: Pipeline) -> None:
     derived(pipeline, "is musical", "I sing.")
 
 
+@pytest.mark.slow
 def test_conclusions_from_the_session_are_deleted_with_their_dependents(pipeline: Pipeline) -> None:
     scope_of_two_sessions(pipeline)
     pipeline.clock.advance(seconds=5)
@@ -136,6 +137,7 @@ def test_conclusions_from_the_session_are_deleted_with_their_dependents(pipeline
     assert task.outcome == {"explicit": 2, "derived": 2}
 
 
+@pytest.mark.slow
 def test_superseded_conclusions_and_their_dependents_are_deleted_too(
     pipeline: Pipeline,
 ) -> None:
@@ -157,6 +159,7 @@ def test_superseded_conclusions_and_their_dependents_are_deleted_too(
     assert states(pipeline)["likes warm drinks"] == DELETED
 
 
+@pytest.mark.slow
 def test_superseded_statements_of_the_session_are_deleted_with_dependents(
     pipeline: Pipeline,
 ) -> None:
@@ -181,6 +184,7 @@ def test_superseded_statements_of_the_session_are_deleted_with_dependents(
     assert states(pipeline)["is musical"] == LIVE
 
 
+@pytest.mark.slow
 def test_the_card_is_rebuilt_and_remaining_conclusions_are_consolidated(pipeline: Pipeline) -> None:
     scope_of_two_sessions(pipeline)
     before = len(pipeline.tasks(kinds.DREAM))
@@ -209,6 +213,7 @@ def test_copying_schedules_a_dream_about_each_speaker(pipeline: Pipeline) -> Non
     assert len(pipeline.tasks(kinds.DREAM)) == 2, "where nothing was copied nothing is dreamt"
 
 
+@pytest.mark.slow
 def test_a_session_that_returns_is_copied_again_into_the_same_rows(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I like tea."))
     pipeline.work()
@@ -271,6 +276,7 @@ def test_a_session_that_left_before_its_copying_is_not_copied(pipeline: Pipeline
     assert scopes.status(pipeline.rt, PRINCIPAL, WORKSPACE, "team") == {}
 
 
+@pytest.mark.slow
 def test_copying_and_removal_continue_in_steps(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,6 +362,7 @@ def test_callers_conclusions_are_copied_but_not_those_of_other_observers(
     assert states(pipeline) == {"alice on alice": LIVE}
 
 
+@pytest.mark.slow
 def test_vectors_are_copied_and_removed_in_an_outside_index(open_pipeline: OpenPipeline) -> None:
     embedder, outside = LengthEmbedder(), ExternalIndex()
     pipeline = open_pipeline(embedder, outside, EMBEDDER="lengths", VECTOR_STORE_TYPE="outside")

@@ -33,6 +33,7 @@ def ranges(pipeline: Pipeline) -> list[tuple[str, str, str, str | None]]:
     ]
 
 
+@pytest.mark.slow
 def test_short_and_long_summaries_are_written_at_their_intervals(pipeline: Pipeline) -> None:
     messages: list[Message] = []
     for open_pipeline in range(1, 61, 10):
@@ -60,6 +61,7 @@ def test_nineteen_messages_create_no_summary(pipeline: Pipeline) -> None:
     assert pipeline.tasks(kinds.SUMMARY) == []
 
 
+@pytest.mark.slow
 def test_a_backlog_collapses_into_the_newest_of_each_kind(pipeline: Pipeline) -> None:
     messages = talk(pipeline, 1, 70)
     assert len(pipeline.tasks(kinds.SUMMARY)) == 3
@@ -72,6 +74,7 @@ def test_a_backlog_collapses_into_the_newest_of_each_kind(pipeline: Pipeline) ->
     assert pipeline.outcome("stored") == 70 + 2
 
 
+@pytest.mark.slow
 def test_covered_messages_are_not_summarised_again(pipeline: Pipeline) -> None:
     messages = talk(pipeline, 1, 40)
     pipeline.work()
@@ -95,6 +98,7 @@ def test_covered_messages_are_not_summarised_again(pipeline: Pipeline) -> None:
     assert pipeline.tasks(kinds.SUMMARY)[-1].outcome == {"wanted": 0, "stored": 0}
 
 
+@pytest.mark.slow
 def test_intervals_and_instructions_are_the_sessions_own(pipeline: Pipeline) -> None:
     configuration = {
         "summary": {
@@ -113,6 +117,7 @@ def test_intervals_and_instructions_are_the_sessions_own(pipeline: Pipeline) -> 
     assert {request.instructions for request in pipeline.reasoner.summaries} == {"In verse."}
 
 
+@pytest.mark.slow
 def test_summaries_can_be_switched_off(pipeline: Pipeline) -> None:
     sessions.get_or_create(
         pipeline.rt,
@@ -137,6 +142,7 @@ def test_a_blank_summary_is_not_stored(open_pipeline: OpenPipeline) -> None:
     assert (task.state, task.outcome) == ("done", {"wanted": 1, "stored": 0})
 
 
+@pytest.mark.slow
 def test_the_default_reasoner_summarises(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(REASONER="extractive")
     facts = [
@@ -155,6 +161,7 @@ def test_the_default_reasoner_summarises(open_pipeline: OpenPipeline) -> None:
     assert short.tokens <= 1_000
 
 
+@pytest.mark.slow
 def test_a_failed_summary_is_retried_and_the_previous_one_stays(pipeline: Pipeline) -> None:
     talk(pipeline, 1, 20)
     pipeline.work()

@@ -108,6 +108,7 @@ def test_a_random_sample_depends_on_its_seed(open_pipeline: OpenPipeline) -> Non
     assert len({tuple(sample) for sample in by_seed.values()}) > 1
 
 
+@pytest.mark.slow
 def test_only_configured_levels_are_compared(open_pipeline: OpenPipeline) -> None:
     pipeline, rows = dreamed(
         open_pipeline, *COMMON, ODD, DREAM_SURPRISAL__INCLUDE_LEVELS='["deductive"]'

@@ -78,6 +78,7 @@ def test_a_message_does_not_wait_for_one_long_session(
     assert order(pipeline).index("small") <= 5 + 3
 
 
+@pytest.mark.slow
 def test_all_workspaces_get_a_turn_if_a_round_is_too_short(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ def test_endless_work_delays_only_its_own_workspace(pipeline: Pipeline) -> None:
     assert go_on.is_set(), "all of the other workspace was done meanwhile"
 
 
+@pytest.mark.slow
 def test_a_workspace_has_no_more_threads_than_its_limit(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(reasoner=ScriptedReasoner(Capability.REMOTE), WORKER_REMOTE_UNITS="2")
     inside: Counter[str] = Counter()
@@ -135,6 +137,7 @@ def test_a_workspace_has_no_more_threads_than_its_limit(open_pipeline: OpenPipel
     assert most == {"w": 2}
 
 
+@pytest.mark.slow
 def test_batched_tasks_do_not_wait_again_after_a_time_slice(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def test_one_endpoint_does_not_wait_for_another(pipeline: Pipeline, receiver: Re
         assert len(stuck.requests) == 1
 
 
+@pytest.mark.slow
 def test_endpoints_that_hang_delay_no_other_work(open_pipeline: OpenPipeline) -> None:
     """More of them than there are threads for them."""
     pipeline = opened(open_pipeline, WEBHOOK_TIMEOUT_SECONDS="20", WEBHOOK_MAX_WORKSPACE_LIMIT="40")

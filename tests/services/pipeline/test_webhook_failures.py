@@ -31,6 +31,7 @@ def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
     return opened(open_pipeline)
 
 
+@pytest.mark.slow
 def test_a_failed_delivery_is_retried_and_every_attempt_recorded(
     pipeline: Pipeline, receiver: Receiver
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_failed_delivery_is_retried_and_every_attempt_recorded(
         )
 
 
+@pytest.mark.slow
 def test_pauses_grow_with_jitter(open_pipeline: OpenPipeline, receiver: Receiver) -> None:
     pipeline = opened(open_pipeline, WEBHOOK_MAX_ATTEMPTS="8")
     register(pipeline, receiver)
@@ -238,6 +240,7 @@ def test_an_endpoint_that_keeps_failing_is_paused_and_says_so(
     ]
 
 
+@pytest.mark.slow
 def test_a_paused_endpoint_gets_nothing_until_a_manual_redelivery(
     pipeline: Pipeline, receiver: Receiver
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_transport_that_raises_counts_as_a_failed_attempt(open_pipeline: OpenP
     assert len(letters(pipeline, hook.uid)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "recorded"),
     [("a\0b", "ab"), ("a\ud800b", "a\ufffdb"), ("x" * 300_000, "x" * 2_000)],

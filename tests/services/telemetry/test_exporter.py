@@ -116,6 +116,7 @@ def numbers(collector: Receiver) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 def test_one_event_is_sent_alone_with_headers_and_envelope(
     start: Start, collector: Receiver
 ) -> None:
@@ -133,6 +134,7 @@ def test_one_event_is_sent_alone_with_headers_and_envelope(
     assert "subject" not in event
 
 
+@pytest.mark.slow
 def test_several_events_are_sent_in_batches(start: Start, collector: Receiver) -> None:
     exporter = start(flush_interval_seconds=30.0, flush_threshold=7, batch_size=3)
     for number in range(6):
@@ -150,6 +152,7 @@ def test_several_events_are_sent_in_batches(start: Start, collector: Receiver) -
     ]
 
 
+@pytest.mark.slow
 def test_a_rejected_batch_is_retried_after_growing_pauses(
     start: Start, collector: Receiver, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +180,7 @@ def test_events_arrive_after_an_outage_of_the_collector(start: Start, collector:
     assert numbers(collector)[-5:] == list(range(5))
 
 
+@pytest.mark.slow
 def test_a_full_queue_drops_and_counts_the_oldest_events(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:
@@ -191,6 +195,7 @@ def test_a_full_queue_drops_and_counts_the_oldest_events(
     assert waiting == list(range(16, 26))
 
 
+@pytest.mark.slow
 def test_returned_events_that_do_not_fit_count_as_failed(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:
@@ -214,6 +219,7 @@ def test_returned_events_that_do_not_fit_count_as_failed(
     assert [event["data"]["message_count"] for event in exporter._buffer.take(10)] == [4, 5, 6, 7]
 
 
+@pytest.mark.slow
 def test_an_invalid_event_delays_no_other(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:
@@ -236,6 +242,7 @@ def test_an_invalid_event_delays_no_other(
     assert taken == {0, 1, 2, 4, 5}
 
 
+@pytest.mark.slow
 def test_closing_sends_queued_events(start: Start, collector: Receiver, counted: Counted) -> None:
     exporter = start(flush_interval_seconds=60.0, batch_size=4)
     for number in range(10):
@@ -261,6 +268,7 @@ def test_closing_is_bounded_in_time(
     )
 
 
+@pytest.mark.slow
 def test_an_unreachable_collector_is_logged_once(
     start: Start,
     counted: Counted,
@@ -287,6 +295,7 @@ def test_an_unreachable_collector_is_logged_once(
     assert counted.counts["send_failed"] == 1
 
 
+@pytest.mark.slow
 def test_high_volume_events_are_sampled_by_run_and_others_never(
     start: Start, collector: Receiver, counted: Counted
 ) -> None:

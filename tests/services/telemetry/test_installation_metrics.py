@@ -63,6 +63,7 @@ def failing() -> ScriptedReasoner:
     return reasoner
 
 
+@pytest.mark.slow
 def test_tasks_are_counted_by_kind_and_state(open_services: OpenServices, metrics: Metrics) -> None:
     services = opened(open_services, metrics)
     assert tasks(metrics, "representation") == NOTHING
@@ -83,6 +84,7 @@ def test_tasks_are_counted_by_kind_and_state(open_services: OpenServices, metric
     assert tasks(metrics, "representation") == NOTHING
 
 
+@pytest.mark.slow
 def test_failures_are_counted_by_kind_and_class_of_error(
     open_services: OpenServices, metrics: Metrics
 ) -> None:
@@ -127,6 +129,7 @@ class Transport:
         )
 
 
+@pytest.mark.slow
 def test_deliveries_are_counted_by_outcome(open_services: OpenServices, metrics: Metrics) -> None:
     services = opened(
         open_services, metrics, Transport(500, 200, 500, 500), WEBHOOK_MAX_ATTEMPTS="2"
@@ -220,6 +223,7 @@ def firing(rules: dict[str, Rule], now: Samples, before: Samples) -> dict[str, l
     }
 
 
+@pytest.mark.slow
 def test_each_alert_fires_for_its_fault_alone(
     rules: dict[str, Rule], open_services: OpenServices, metrics: Metrics
 ) -> None:

@@ -151,6 +151,7 @@ def test_calls_that_cannot_be_stored_before_the_end_are_logged(
     assert "could not record 1 model call(s): gone" in caplog.text
 
 
+@pytest.mark.slow
 def test_calls_of_many_threads_are_all_stored(open_services: OpenServices) -> None:
     services = open_services()
     ledger = Ledger(services.rt.storage, services.clock)

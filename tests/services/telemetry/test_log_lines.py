@@ -72,6 +72,7 @@ def test_json_is_one_object_a_line_with_errors_in_it(written: Callable[[], str])
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", entry["time"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("incoming", ["my-request.1", None, "two words", "x" * 200])
 def test_a_valid_request_id_is_kept_and_passed_to_tasks(
     open_services: OpenServices, written: Callable[[], str], incoming: str | None

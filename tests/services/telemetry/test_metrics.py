@@ -86,6 +86,7 @@ def client(open_services: OpenServices) -> FlaskClient:
     return create_app(runtime=services.rt).test_client()
 
 
+@pytest.mark.slow
 def test_every_metric_has_its_name_type_and_labels(open_services: OpenServices) -> None:
     metrics = Metrics("here", "deriver")
     services = open_services(role="worker", metrics=metrics)
@@ -160,6 +161,7 @@ def test_bounded_labels_start_at_zero() -> None:
     assert value(text, "embed_now_tasks_shed_total") == value(text, "telemetry_buffer_size") == 0
 
 
+@pytest.mark.slow
 def test_requests_count_under_their_route_and_unknown_paths_add_no_labels(
     client: FlaskClient,
 ) -> None:
@@ -207,6 +209,7 @@ def test_metrics_need_no_key(open_services: OpenServices) -> None:
     assert create_app(runtime=services.rt).test_client().get("/metrics").status_code == 200
 
 
+@pytest.mark.slow
 def test_messages_and_tasks_count_by_workspace(open_services: OpenServices) -> None:
     metrics = Metrics("memservice", "deriver")
     services = open_services(role="worker", metrics=metrics)

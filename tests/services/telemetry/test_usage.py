@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from memservice.app import create_app
 from memservice.domain.records import Usage
 from memservice.services.usage import report as usage_report
@@ -44,6 +46,7 @@ def fill(services: Services) -> int:
     return workspace.key
 
 
+@pytest.mark.slow
 def test_a_workspace_reads_its_own_usage_by_day_purpose_and_model(
     open_services: OpenServices,
 ) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from benchmarks.dialogues import DIALOGUES, report
 
 
+@pytest.mark.slow
 def test_a_report_has_context_answers_and_card() -> None:
     dialogues = json.loads(DIALOGUES.read_text(encoding="utf-8"))
     assert len(dialogues) == 10

@@ -53,6 +53,7 @@ def test_a_tenth_of_the_messages_is_in_the_large_session() -> None:
     assert max(number for name, number in sessions.items() if name.startswith("other")) <= 12
 
 
+@pytest.mark.slow
 def test_batches_continue_where_the_size_before_ended() -> None:
     whole = list(growth.batches(0, 1_400))
     assert whole == [*growth.batches(0, 1_100), *growth.batches(1_100, 1_400)]

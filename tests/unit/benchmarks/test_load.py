@@ -47,6 +47,7 @@ def url() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_every_scenario_is_a_request_that_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = load_settings(
         environ={"DB_CONNECTION_URI": "memory://", "LOG_LEVEL": "warning"}, cwd=Path("/")
@@ -133,6 +134,7 @@ def test_a_loop_counts_answers_and_errors(url: str) -> None:
     assert unreachable.errors == {0: 1}
 
 
+@pytest.mark.slow
 def test_a_run_has_a_cell_for_each_scenario_and_the_floor(url: str) -> None:
     target = Target(url, os.getpid())
     one = scenarios.Scenario("one", lambda dice: Request("GET", "/"))
@@ -153,6 +155,7 @@ def test_a_percentile_is_the_smallest_value_that_enough_do_not_exceed(
     assert percentile([4, 2, 3, 1], share) == value
 
 
+@pytest.mark.slow
 def test_cpu_and_memory_of_this_process_are_read() -> None:
     pid = os.getpid()
     assert pid in processes.tree(pid)

@@ -75,6 +75,7 @@ def test_conversations_are_the_same_for_a_seed_and_differ_between_seeds() -> Non
     assert conversation(3, 0).turns != conversation(4, 0).turns
 
 
+@pytest.mark.slow
 def test_every_question_has_evidence_in_its_own_conversation() -> None:
     generated = conversations(1, 16, 40)
     assert {c.language for c in generated} == {"en", "de", "es", "ja", "zh"}
@@ -105,6 +106,7 @@ def test_every_question_has_evidence_in_its_own_conversation() -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_update_asks_for_the_later_statement() -> None:
     for number in range(6):
         one = conversation(5, number)
@@ -119,6 +121,7 @@ def test_sets_of_any_size_can_be_generated() -> None:
     assert len(conversation(1, 0, idle=2000).turns) > 4000 > len(conversation(1, 0, idle=0).turns)
 
 
+@pytest.mark.slow
 def test_word_overlap_alone_does_not_find_most_evidence() -> None:
     """The set has to stay hard: most evidence shares no word, names apart, with its question."""
     shared = total = 0
@@ -134,6 +137,7 @@ def test_word_overlap_alone_does_not_find_most_evidence() -> None:
     assert 0.2 < shared / total < 0.7
 
 
+@pytest.mark.slow
 def test_neighbours_find_more_than_own_text_and_every_method_is_measured() -> None:
     methods = {name: METHODS[name] for name in ("own (speaker, date)", "query time, lent counts")}
     results = measure(conversations(2, 2, 40), methods, boost=True)

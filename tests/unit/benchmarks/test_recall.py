@@ -27,11 +27,13 @@ def talk() -> Conversation:
     return assistant_conversation(1, 0, idle=20)
 
 
+@pytest.mark.slow
 def test_conversations_are_the_same_for_a_seed_and_differ_between_seeds() -> None:
     assert assistant_conversation(3, 1, 5) == assistant_conversation(3, 1, 5)
     assert assistant_conversation(3, 1, 5).turns != assistant_conversation(4, 1, 5).turns
 
 
+@pytest.mark.slow
 def test_evidence_is_the_message_that_states_it(talk: Conversation) -> None:
     turns = {turn.key: turn for turn in talk.turns}
     assert list(turns) == list(range(1, len(turns) + 1))
@@ -62,6 +64,7 @@ def test_answers_are_long_and_hold_lists_code_and_quotations(talk: Conversation)
         assert 0.05 < sum(mark in text for text in texts) / len(texts) < 1
 
 
+@pytest.mark.slow
 def test_held_back_conversations_are_about_other_projects() -> None:
     tuning, held_back = (
         {project.name for project in projects}
@@ -75,6 +78,7 @@ def test_held_back_conversations_are_about_other_projects() -> None:
     assert any(name in texts for name in held_back)
 
 
+@pytest.mark.slow
 def test_the_third_split_is_about_other_things() -> None:
     labels = {scene.label for scene in WORK}
     assert not labels & {scene.label for scene in ENGLISH}
@@ -86,6 +90,7 @@ def test_the_third_split_is_about_other_things() -> None:
     assert not any(part in questions for project in PROJECTS for part in project.parts)
 
 
+@pytest.mark.slow
 def test_sets_of_any_size_can_be_generated() -> None:
     assert len(assistant_conversation(1, 0, idle=1000).turns) > 2000
     assert list(corpora(["tuning"], ["people", "assistant"], 1, 0, {})) == [
@@ -94,6 +99,7 @@ def test_sets_of_any_size_can_be_generated() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOPS)
 def test_questions_over_several_messages_have_all_of_them_as_evidence(kind: str) -> None:
     (talk,) = generated("tuning", kind, 1, 0)
@@ -113,6 +119,7 @@ def test_questions_over_several_messages_have_all_of_them_as_evidence(kind: str)
     assert not any("{" in inference.text for inference in talk.inferences)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOPS)
 def test_conclusions_over_several_messages_rest_on_explicit_ones(kind: str) -> None:
     (talk,) = generated("tuning", kind, 1, 0)
@@ -125,6 +132,7 @@ def test_conclusions_over_several_messages_rest_on_explicit_ones(kind: str) -> N
         assert {premise.about for premise in rests_on} <= {inference.about}
 
 
+@pytest.mark.slow
 def test_the_user_of_an_assistant_asks_in_the_first_person() -> None:
     for split in ("tuning", "held-back"):
         (talk,) = generated(split, "assistant hops", 1, 0)

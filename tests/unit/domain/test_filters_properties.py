@@ -42,6 +42,7 @@ def chosen(resource: Resource, condition: Condition) -> list[int]:
     return [index for index, row in enumerate(ROWS[resource.name]) if matches(row, condition)]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50), deadline=None)
 @given(s.any_json, st.sampled_from([WORKSPACE, PEER, *RESOURCES]))
 def test_any_json_is_parsed_or_refused_with_an_encodable_error(
@@ -101,6 +102,7 @@ def test_a_row_with_the_value_is_found_by_it(key: str, value: Any) -> None:
     assert matches(row, parse_containment({key: value}))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(50), deadline=None)
 @given(operand=st.one_of(s.numbers, st.booleans(), s.texts.filter(lambda text: text != "*")))
 def test_an_ordering_divides_the_rows_that_can_be_compared(operand: Any) -> None:
@@ -118,6 +120,7 @@ def test_an_ordering_divides_the_rows_that_can_be_compared(operand: Any) -> None
     assert rows(ne=operand) | comparable <= present
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.name)
 def test_filters_of_the_strategies_distinguish_rows(resource: Resource) -> None:
     """The comparison of storages is worth something only if many filters match some rows and not

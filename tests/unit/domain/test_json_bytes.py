@@ -38,6 +38,7 @@ _STORED = st.recursive(
 _TIMES = st.datetimes(timezones=st.just(UTC))
 
 
+@pytest.mark.slow
 @given(_VALUES)
 def test_values_are_written_alike(value: Any) -> None:
     assert json.loads(json_bytes.encode(value)) == json.loads(json_bytes.encode_plainly(value))
@@ -49,6 +50,7 @@ def test_times_are_written_as_in_every_answer(times: list[datetime]) -> None:
     assert json_bytes.encode(times) == json_bytes.encode_plainly(times) == expected
 
 
+@pytest.mark.slow
 @given(_STORED)
 def test_stored_json_is_read_alike(value: Any) -> None:
     text = json_bytes.encode_plainly(value).decode()

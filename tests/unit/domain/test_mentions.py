@@ -45,6 +45,7 @@ def test_nothing_is_left_after_a_replacement(names: list[str], text: str) -> Non
     assert not mentions.are_in(replaced)
 
 
+@pytest.mark.slow
 @given(st.from_regex(r"[a-zé]{2,6}( [a-z]{2,6})?", fullmatch=True))
 def test_each_normal_form_is_found(name: str) -> None:
     mentions = Mentions([name])

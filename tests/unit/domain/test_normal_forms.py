@@ -70,6 +70,7 @@ def test_texts_that_differ_after_the_thirtieth_mark_stay_different() -> None:
     assert fold(one) == "ab"
 
 
+@pytest.mark.slow
 def test_no_other_module_calls_unicodedata_normalize() -> None:
     sources = [
         path

@@ -84,6 +84,7 @@ def test_formatted_times_are_parsed_again(time: datetime) -> None:
     assert parse_iso(wire_seconds(time)) == parse_iso(stamp(time)) == time.replace(microsecond=0)
 
 
+@pytest.mark.slow
 @given(
     st.one_of(
         st.text(max_size=30),

@@ -58,6 +58,7 @@ def test_pieces_join_to_the_text_and_their_counts_add_up(parts: list[str]) -> No
         assert sum(map(tokens.count, pieces)) == tokens.count(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a", "ab", " ", "\n", "!", "1", "世", "🎉", "word ", " a\n"])
 def test_long_repetitions_are_counted_in_linear_time(unit: str) -> None:
     short, long = unit * (50_000 // len(unit)), unit * (1_000_000 // len(unit))
@@ -68,6 +69,7 @@ def test_long_repetitions_are_counted_in_linear_time(unit: str) -> None:
     assert counted == pytest.approx(20 * tokens.count(short), rel=0.01)
 
 
+@pytest.mark.slow
 def test_concurrent_threads_load_once_and_agree(
     unloaded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_lone_surrogate_is_refused() -> None:
         tokens.count("a\ud800b")
 
 
+@pytest.mark.slow
 def test_the_second_implementation_is_used_if_the_first_is_missing(
     unloaded: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

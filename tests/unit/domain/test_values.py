@@ -123,6 +123,7 @@ def test_nesting_beyond_100_levels_is_refused(opening: bytes, closing: bytes) ->
     assert len(loads(wide)) == 1_001
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(s.any_json)
 def test_loads_accepts_what_check_json_accepts(value: Any) -> None:
@@ -154,6 +155,7 @@ def test_check_json_names_the_location(value: Any, loc: tuple[str | int, ...]) -
     assert caught.value.problems[0].loc == ("body", "x", *loc)
 
 
+@pytest.mark.slow
 def test_check_json_survives_depth() -> None:
     value: Any = []
     for _ in range(99):

@@ -257,6 +257,7 @@ def test_reports_show_each_category_and_paired_differences() -> None:
     assert compared[-1].split()[1] == "2"
 
 
+@pytest.mark.slow
 def test_a_folder_contains_one_run(tmp_path: Path) -> None:
     Run(tmp_path, Options("builtin"), None, None, print)._describe()
     (tmp_path / RESULTS).write_text("", "utf-8")

@@ -382,6 +382,7 @@ def nested(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(
     objects(st.recursive(SCALARS, nested, max_leaves=10)),
@@ -399,6 +400,7 @@ def test_any_schema_of_the_subset_gets_a_valid_document(
     shaped({**schema, "$defs": definitions}, EVIDENCE if has_evidence else (), level=level)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
@@ -420,6 +422,7 @@ def says(*texts: str, author: str = "lisandro") -> tuple[Evidence, ...]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "texts", "introduction"),
     [

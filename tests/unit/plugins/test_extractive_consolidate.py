@@ -264,6 +264,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from(SENTENCES) | st.text(max_size=30), max_size=10),

@@ -56,6 +56,7 @@ def test_a_repeated_sentence_is_one_statement_of_both_messages() -> None:
     assert statements == [("I live in Rome.", (1, 2)), ("I play chess.", (2,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -72,6 +73,7 @@ def test_a_reaction_is_no_statement(text: str) -> None:
     assert derived(says(1, "bob", text)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -200,6 +202,7 @@ ALPHABET = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["bob", "alice"]), ALPHABET, st.booleans()), max_size=4))
 @example([("bob", "a & ∯ b ȸ c ♨ d. Next one I own.", True)])
@@ -279,6 +282,7 @@ def test_time_stays_bounded_on_hostile_text(unit: str) -> None:
     assert time.process_time() - before < 8
 
 
+@pytest.mark.slow
 def test_threads_do_not_disturb_each_other() -> None:
     texts = [
         f"I have {number} cats. Dr. Who lives at No. {number} in St. Louis. How are you?"

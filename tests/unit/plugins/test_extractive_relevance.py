@@ -12,6 +12,7 @@ def score(question: str, statement: str, language: str, *, others: tuple[str, ..
     return query.score(statement, language)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "question", "statement"),
     [
@@ -27,6 +28,7 @@ def test_other_forms_and_longer_expressions_are_understood(
     assert score(question, statement, language) >= ENOUGH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "question", "statement", "other"),
     [

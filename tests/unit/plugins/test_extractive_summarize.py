@@ -75,6 +75,7 @@ def test_the_token_limit_is_kept(budget: int) -> None:
     assert bool(content) == (budget >= 12)
 
 
+@pytest.mark.slow
 def test_a_long_conversation_is_shortened() -> None:
     talk = [
         ("bob", f"I bought the book number {number} about the history of Rome and of its emperors.")

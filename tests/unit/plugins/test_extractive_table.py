@@ -131,6 +131,7 @@ def test_the_table_has_sixty_rows() -> None:
     assert len({content for content, _ in TABLE}) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "expected"), TABLE, ids=range(len(TABLE)))
 def test_exactly_these_sentences_are_derived(content: str, expected: list[str]) -> None:
     request = DeriveRequest(

@@ -11,6 +11,7 @@ def statements_of(text: str) -> list[tuple[str, str]]:
     return [(sentence, judgement.kind) for sentence, judgement in judged(text) if judgement.keep]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "statement"),
     [

@@ -136,6 +136,7 @@ def test_threads_agree() -> None:
         assert list(pool.map(lambda text: EMBEDDER.embed([text])[0].tobytes(), texts)) == alone
 
 
+@pytest.mark.slow
 def test_embedding_is_fast_enough_for_a_write() -> None:
     texts = [" ".join(f"word{(n * k) % 997}" for k in range(20)) for n in range(300)]
     EMBEDDER.embed(texts)

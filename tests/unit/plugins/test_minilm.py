@@ -148,6 +148,7 @@ def small(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_batch_gives_the_same_vectors(small: Path) -> None:
     """Neither padding nor neighbours nor the order in which lengths are gathered."""
     embedder = MiniLmEmbedder(*files.find(str(small)))
@@ -195,6 +196,7 @@ def add(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Result:
     return CliRunner().invoke(cli, ["models", "add", "minilm"])
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_steps_that_are_left(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ HOLED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stdout", "stderr", "ended", "status", "message"),
     [

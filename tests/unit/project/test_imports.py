@@ -195,6 +195,7 @@ def test_the_check_for_cycles_detects_them(tmp_path: Path, line: str) -> None:
         assert circles(house) == groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shelf", ["backends", "plugins"])
 def test_shelves_import_only_the_seams(root: Path, shelf: str) -> None:
     wrong = []
@@ -412,6 +413,7 @@ def changes_to_a_runtime(tree: ast.Module) -> Iterator[int]:
 RUNTIMES = {"rt", "runtime", "self.rt", "self.runtime", "self._rt", "self._runtime"}
 
 
+@pytest.mark.slow
 def test_only_the_composition_root_creates_a_runtime(root: Path) -> None:
     core = root / "memservice"
     wrong = [
@@ -452,6 +454,7 @@ def request_locations(tree: ast.Module) -> Iterator[int]:
             yield call.lineno
 
 
+@pytest.mark.slow
 def test_rules_name_arguments_not_parts_of_a_request(root: Path) -> None:
     wrong = [
         f"{file.relative_to(root)}:{line}"

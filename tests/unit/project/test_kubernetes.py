@@ -56,6 +56,7 @@ def test_pods_run_as_the_user_of_the_image_with_its_volume(folder: Path, name: s
         assert seconds > Settings().server.graceful_timeout_seconds + 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_commands_probes_and_ports_exist(folder: Path, name: str) -> None:
     routes = {str(rule) for rule in create_app(Settings()).url_map.iter_rules()}

@@ -75,6 +75,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", BROKEN.values(), ids=BROKEN)
 def test_a_failed_plugin_that_may_change_writes_prevents_the_start(
     install: Install, source: str

@@ -580,6 +580,7 @@ def test_an_index_of_another_storage_is_refused() -> None:
     ) == {"a": 1}
 
 
+@pytest.mark.slow
 def test_an_unused_plugin_is_not_imported() -> None:
     code = (
         "import sys; from memservice.plugins import load_plugins; load_plugins(); "

@@ -13,6 +13,7 @@ import pytest
 PARTS = ("scripts/check", "tests/support/audit.py", "scripts/test")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", [None, *PARTS])
 def test_all_parts_run_and_one_that_fails_fails_the_whole(
     root: Path, tmp_path: Path, failing: str | None

@@ -217,6 +217,7 @@ def test_groups_become_plain_values() -> None:
     assert (mapping["model"], mapping["transport"]) == (None, "openai")
 
 
+@pytest.mark.slow
 def test_importing_the_settings_imports_little() -> None:
     code = "import memservice.settings, sys; print(*sys.modules)"
     result = subprocess.run(

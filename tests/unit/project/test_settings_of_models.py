@@ -25,6 +25,7 @@ def test_one_model_serves_every_task(tmp_path: Path) -> None:
     assert row(settings, "SUMMARY_MODEL_CONFIG__MODEL").source == "follows LLM_MODEL"
 
 
+@pytest.mark.slow
 def test_small_and_large_models_serve_their_tasks(tmp_path: Path) -> None:
     settings = load(tmp_path, LLM_MODEL="m", LLM_SMALL_MODEL="s", LLM_LARGE_MODEL="anthropic/l")
     by_model = {
@@ -91,6 +92,7 @@ def test_a_key_alone_chooses_no_transport_for_the_default_model(tmp_path: Path) 
     assert set(choices(settings).values()) == {("openai", "gpt-5.4-mini")}
 
 
+@pytest.mark.slow
 def test_a_model_name_may_contain_its_transport(tmp_path: Path) -> None:
     settings = load(
         tmp_path,
@@ -111,6 +113,7 @@ def test_a_model_name_may_contain_its_transport(tmp_path: Path) -> None:
     assert settings.dream.induction_model_config.model == "someone/m"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "more", "choice"),
     [

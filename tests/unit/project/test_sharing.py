@@ -13,6 +13,7 @@ from memservice.hookspecs import hookimpl
 from support.stores.sqlite_store import migrated
 
 
+@pytest.mark.slow
 def test_stores_share_statements(tmp_path: Path) -> None:
     first, second = (migrated(tmp_path / f"{number}.db") for number in range(2))
     assert second.statements is first.statements
@@ -22,6 +23,7 @@ def test_stores_share_statements(tmp_path: Path) -> None:
     second.close()
 
 
+@pytest.mark.slow
 def test_a_test_may_have_statements_of_its_own(tmp_path: Path, own_statements: None) -> None:
     first, second = (migrated(tmp_path / f"{number}.db") for number in range(2))
     assert second.statements is not first.statements

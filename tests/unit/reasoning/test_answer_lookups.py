@@ -29,6 +29,7 @@ class TestLookups:
         answering.run()
         return answering.toolbox, answering.model.last.turns[-1].content
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("tool", "arguments", "call"),
         [

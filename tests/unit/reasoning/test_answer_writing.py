@@ -72,6 +72,7 @@ class TestWriting:
             assert answering.model.last.turns[-1].content == prompt.GO_ON
             assert len(answering.model.requests) == 2
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("has_tools", [False, True])
     def test_a_cut_answer_is_kept_if_its_continuation_fails(

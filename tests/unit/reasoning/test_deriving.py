@@ -256,6 +256,7 @@ def test_failures_are_raised_and_calls_recorded() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_number_of_statements_is_limited() -> None:
     flood = [(f"Alice owns castle {number}.", [1]) for number in range(5_000)]
     result, _ = derived(
@@ -303,6 +304,7 @@ def test_context_stands_before_the_conversation() -> None:
     assert "[I] Fri 2024-05-17 12:38 UTC bob: Earlier message 8" in conversation
 
 
+@pytest.mark.slow
 def test_context_is_left_out_in_order() -> None:
     """Held conclusions from the least related on, card, summary, then earlier messages from the
     oldest on. The new messages stay."""

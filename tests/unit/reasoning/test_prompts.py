@@ -119,6 +119,7 @@ def test_texts_are_cut_to_a_budget(most: int) -> None:
     assert cut("Two words", 50) == "Two words"
 
 
+@pytest.mark.slow
 def test_texts_for_models_are_in_the_prompts_package_only() -> None:
     """Elsewhere no turn is written out: its words come from `reasoning/prompts`."""
     folder = Path(prompts.__path__[0]).parent
