@@ -13,6 +13,7 @@ from memservice.compose import Role, open_runtime
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
+from memservice_memory.storage import MemoryStorage
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Clock, Pipeline
 from support.stores.stores import store_of
@@ -78,3 +79,9 @@ def stored_pipeline(storage_name: str, tmp_path: Path) -> Iterator[Pipeline]:
 @pytest.fixture
 def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
     return open_pipeline()
+
+
+@pytest.fixture(scope="module")
+def foreign() -> MemoryStorage:
+    """Kept for a module by `fill_as_before`; empty until a test fills a store in memory."""
+    return MemoryStorage()

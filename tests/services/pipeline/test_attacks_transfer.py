@@ -23,8 +23,9 @@ from memservice.services.transfer import checks, export, importing, lines, recor
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import Line, UnreadableExport, format_line, reading
 from memservice.services.transfer.record_formats import RecordFormat
+from memservice_memory.storage import MemoryStorage
 from services.pipeline.conftest import OpenPipeline
-from support.pipeline.all_tables import fill, rows
+from support.pipeline.all_tables import fill, fill_as_before, rows
 from support.pipeline.pipeline import Pipeline
 from support.stores.stores import sqlite_store_at
 
@@ -54,14 +55,16 @@ ODD: list[Any] = [
 
 
 @pytest.fixture
-def target(open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path) -> Pipeline:
+def target(
+    open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path, foreign: MemoryStorage
+) -> Pipeline:
     """A store that contains the foreign workspace `b`."""
     second = open_pipeline(
         DB_CONNECTION_URI="memory://"
         if pipeline.rt.storage.name == "sqlite"
         else sqlite_store_at(tmp_path / "second.db")
     )
-    fill(second, "b", "private")
+    fill_as_before(second, foreign, "b", "private")
     return second
 
 

@@ -17,7 +17,9 @@ from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
+from memservice_memory.storage import MemoryStorage
 from support.pipeline.pipeline import PRINCIPAL, Pipeline
+from support.stores.stores import copy_contents
 
 
 def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
@@ -36,6 +38,23 @@ def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
     cards.put(rt, PRINCIPAL, workspace, "alice", None, ["has apples"])
     rt.storage.write(lambda tx: _more(pipeline, tx, message_rows))
     return message_rows[0].session_key
+
+
+def fill_as_before(
+    pipeline: Pipeline, earlier: MemoryStorage, workspace: str, session: str
+) -> None:
+    """Like `fill`. A store in memory gets what `earlier` holds, which the first call puts there."""
+    storage = pipeline.rt.storage
+    if storage.name != "memory":
+        fill(pipeline, workspace, session)
+        return
+    with earlier.read() as tx:
+        is_filled = tx.workspaces.by_slug(workspace) is not None
+    if is_filled:
+        copy_contents(earlier, storage)
+    else:
+        fill(pipeline, workspace, session)
+        copy_contents(storage, earlier)
 
 
 def _more(pipeline: Pipeline, tx: Transaction, messages: list[r.Message]) -> None:

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from pathlib import Path
 
@@ -63,6 +64,16 @@ def undone(storage: Storage) -> Iterator[None]:
         # writing
         with storage._writer_lock:
             storage._snapshot = before
+
+
+def copy_contents(source: Storage, target: Storage) -> None:
+    """Give a new store in memory what another one holds. It costs nothing, since no commit changes
+    what is stored: each replaces it."""
+    assert isinstance(source, MemoryStorage)
+    assert isinstance(target, MemoryStorage)
+    target._snapshot = source._snapshot
+    for record, keys in source._keys.items():
+        target._keys[record] = copy(keys)
 
 
 @cache
