@@ -112,8 +112,8 @@ def invalidate(
     def change(tx: Transaction) -> Conclusion:
         row = _require(tx, workspace_id, uid, lock=True)
         if row.state == LIVE:
-            given = strip_nul(reason or "").strip()
-            step = Supersession(row, None, given or INVALIDATED, by_caller=bool(given))
+            text = strip_nul(reason or "").strip()
+            step = Supersession(row, None, text or INVALIDATED, by_caller=bool(text))
             supersession.supersede(rt, tx, row.workspace_key, [step])
             dream_changes.discard_citing(tx, [row])
         return _require(tx, workspace_id, uid)

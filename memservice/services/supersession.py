@@ -102,7 +102,7 @@ def restore(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> C
         if row.state == LIVE:
             return row
         restored = make_live(rt, tx, [row])
-        return restored[0] if restored else _live_twins(tx, [row])[row.key]
+        return restored[0] if restored else live_twins(tx, [row])[row.key]
 
     return rt.storage.write(change)
 
@@ -122,7 +122,7 @@ def make_live(
     The time in which they were superseded is recorded as a lapse; without `with_lapse`, it is as if
     they had never been superseded.
     """
-    twins = _live_twins(tx, rows, ignored)
+    twins = live_twins(tx, rows, ignored)
     # The same text twice among the rows, as in one session, is restored once.
     distinct = {_identity_in_session(row): row for row in rows if row.key not in twins}
     for row in rows:
@@ -191,7 +191,7 @@ def _revived(row: Conclusion, now: datetime | None) -> Conclusion:
     )
 
 
-def _live_twins(
+def live_twins(
     tx: Transaction, rows: Sequence[Conclusion], ignored: Collection[int] = ()
 ) -> dict[int, Conclusion]:
     """By key of a row, a live conclusion of the same pair and level with the same text."""

@@ -82,6 +82,10 @@ def test_a_time_is_text(api: Api, name: str, as_of: object) -> None:
 
 def test_a_list_of_a_time_is_not_combined_with_superseded_conclusions(api: Api) -> None:
     api.create()
+    (problem,) = api.refused(
+        api.post("/conclusions/list", {"as_of": "2024-01-01"}), ["body", "as_of"]
+    )
+    assert "?as_of=" in problem["msg"]
     answer = api.post("/conclusions/list?include=superseded&as_of=2024-01-01")
     (problem,) = api.refused(answer, ["query", "as_of"])
     assert "include=superseded" in problem["msg"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from memservice.domain.configuration import resolve
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
-from memservice.domain.records import Message, Session, Summary
+from memservice.domain.records import Message, Session, Summary, Task
 from memservice.runtime import Runtime
 from memservice.services.erasure import notes
 from memservice.services.tasks import outbox
@@ -43,17 +43,26 @@ def remove_from(tx: Transaction, session: Session, first: int) -> dict[str, int]
 def make_again(rt: Runtime, tx: Transaction, session: Session, covered: Mapping[str, int]) -> None:
     """Add the tasks that write summaries of the remaining messages up to these positions, by
     kind. Call it before the messages get new positions."""
+    tx.tasks.add(tasks_for(rt, tx, session, covered))
+
+
+def tasks_for(
+    rt: Runtime, tx: Transaction, session: Session, covered: Mapping[str, int]
+) -> list[Task]:
+    """The tasks that `make_again` adds."""
     workspace = tx.workspaces.by_key(session.workspace_key)
     if workspace is None or not covered:
-        return
+        return []
     config = resolve(rt.defaults, session.configuration, workspace.configuration)
     if not config.summary or outbox.is_switched_off(session):
-        return
+        return []
+    tasks: list[Task] = []
     for kind, last in covered.items():
         earlier = all_of(equals(session_key=session.key), Compare("seq", "lte", last))
         newest = tx.rows.page(Message, earlier, (Order("seq", descending=True),), 1)
         if newest:
-            tx.tasks.add([outbox.summary(rt, newest[0], [kind], config)])
+            tasks.append(outbox.summary(rt, newest[0], [kind], config))
+    return tasks
 
 
 def are_waiting(tx: Transaction, session: Session) -> bool:

@@ -112,8 +112,9 @@ def _workspace(tx: Transaction, workspace_id: str) -> r.Workspace:
     if tx.rows.get(r.Peer, all_of(own, equals(kind=r.ERASED))) or tx.rows.get(r.Task, unfinished):
         # The file would have rows of the erased peer, or gaps in the positions of messages.
         raise Conflict(
-            f"An erasure in workspace {workspace_id} is not finished: export it when the receipts "
-            f"say `done` (memservice erasures list -w {workspace_id})"
+            f"An erasure in workspace {workspace_id} is not finished, or an import that brought "
+            "erased messages back was interrupted: export it when the receipts say `done` "
+            f"(memservice erasures list -w {workspace_id}), or in five minutes"
         )
     return workspace
 

@@ -20,7 +20,14 @@ from memservice.runtime import Runtime
 from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
 from memservice.services.tasks.kinds import unit_of
-from memservice.services.transfer import checks, integrity, record_formats, successors, tasks
+from memservice.services.transfer import (
+    checks,
+    conflicts,
+    integrity,
+    record_formats,
+    successors,
+    tasks,
+)
 from memservice.services.transfer.after_erasures import Supersession
 from memservice.services.transfer.derivation import derive_later
 from memservice.services.transfer.erased import ErasedRows
@@ -220,12 +227,10 @@ class _Loader:
 
     def finish(self) -> None:
         """Set the references that need all rows."""
-        newest = None if self._returned is None else self._returned.newest_conclusion
-        successors.set_all(self._rt, self._workspace_key, self._successors, newest)
+        again = self._returned is not None and self._returned.is_active
+        successors.set_all(self._rt, self._workspace_key, self._successors, again=again)
         if self._erased is not None:
             self._erased.finish(self._workspace_key, self._successors)
-        if self._returned is not None:
-            self._returned.finish(self._workspace_key)
 
     def _uid(self, uid: str) -> str:
         """The uid of the row in this storage."""
@@ -293,9 +298,12 @@ class _Loader:
             fresh = self._fresh(tx, record_format, rows)
             if self._erased is not None:
                 self._erased.refuse_new(tx, record_format, [lines[index] for _, index in fresh])
-            new_rows = tx.rows.put([row for row, _ in fresh])
-            if self._erased is not None and record_format.record is r.Conclusion:
-                new_rows = self._erased.adjusted(tx, self._workspace_key, new_rows)
+            new_rows: Sequence[Any] = tx.rows.put([row for row, _ in fresh])
+            if record_format.record is r.Conclusion:
+                if self._erased is not None:
+                    new_rows = self._erased.adjusted(tx, self._workspace_key, new_rows)
+                if self._returned is not None:
+                    new_rows = self._returned.without_repetitions(tx, new_rows)
             self._update_derived(
                 tx,
                 record_format,
@@ -308,9 +316,15 @@ class _Loader:
             self.stored[record_format.name] += self._rt.storage.write(change)
         except UniqueViolation as error:
             raise Conflict(
-                f"the workspace {self.slug!r} here has conflicting rows: {error}. What was "
-                "stored before this stays; import the file as another workspace with --as"
+                f"the workspace {self.slug!r} here has conflicting rows: "
+                f"{self._ids_of_others(record_format, lines) or error}. What was stored before "
+                "this stays; import the file as another workspace with --as"
             ) from error
+
+    def _ids_of_others(self, record_format: RecordFormat, lines: Sequence[Line]) -> str:
+        uids = {line["slug"]: self._uid(line["uid"]) for line in lines if "slug" in line}
+        with self._rt.storage.read() as tx:
+            return conflicts.ids_of_others(tx, self._workspace_key, record_format, uids)
 
     def _look_up(self, record_format: RecordFormat, lines: Sequence[Line], keys: Keys) -> None:
         """Read all rows that the lines refer to at once."""

@@ -11,15 +11,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memservice.domain import records as r
+from memservice.domain.errors import Conflict
 from memservice.domain.filters import FALSE, all_of, equals
 from memservice.domain.filters.ast import Condition
 from memservice.runtime import Runtime
-from memservice.services.transfer import after_erasures, gaps, record_formats
+from memservice.services import supersession
+from memservice.services.transfer import gaps, record_formats
 from memservice.services.transfer.expired_lines import ExpiredLines
-from memservice.services.transfer.gaps import JOINED, LEFT, Gap, Mark, Marks
+from memservice.services.transfer.gaps import JOINED, LEFT, Begun, Gap, Mark, Marks
 from memservice.services.transfer.lines import Line
 from memservice.services.transfer.waiting_lines import Batch, WaitingLines
 from memservice.spi.rows import Order
@@ -28,6 +30,7 @@ from memservice.spi.storage import Transaction
 
 BATCH_SIZE = 500
 _MEMBERS, _MESSAGES = BY_RECORD[r.Member].name, BY_RECORD[r.Message].name
+_SESSIONS = BY_RECORD[r.Session].name
 _BEFORE = {
     record_format.name
     for record_format in record_formats.ROWS[
@@ -102,21 +105,14 @@ class _Layout:
         run.tokens += line["tokens"]
         self.last = existing or before
 
-    def missing(self) -> list[_Run]:
-        """Empty if the order differs: storing them then fails, and says so."""
-        return [run for run in self.runs if run.is_missing] if self.in_order else []
-
-    def gaps(self, count: int) -> list[Gap]:
-        """The gaps for what is missing in a session of `count` messages. None if nothing is missing
-        before its last message: then the missing ones are appended."""
-        missing = self.missing()
-        if all(run.here >= count for run in missing):
-            return []
+    def gaps(self) -> list[Gap]:
+        """The gaps for what is missing."""
+        missing = [run for run in self.runs if run.is_missing]
         return [Gap(run.here, run.before_uid, run.messages, run.tokens) for run in missing]
 
     def mark(self, seq: int | None) -> Mark | None:
         """A position in the file within the missing messages, or next to them."""
-        if seq is not None and self.in_order:
+        if seq is not None:
             for near in (seq, seq + 1):
                 run = _run_at(self.runs, near)
                 if run is not None and run.is_missing:
@@ -163,16 +159,19 @@ class ReturnedMessages:
         """`uid_here`: uid in the file → uid of the row in this storage."""
         self._rt = rt
         self._uid_here = uid_here
-        self.newest_conclusion: int | None = None
-        """Key of the newest conclusion before the import; None if nothing was erased here."""
+        self.is_active = False
+        """Whether anything of the workspace was erased here."""
+        self._newest_conclusion = 0
+        """Key of the newest conclusion before the import."""
+        self._existing: set[str] = set()
+        """Uids in the file of the sessions that existed before the import."""
         self._layouts: dict[str, _Layout] = {}
         """By uid of the session in the file."""
         self._opened: dict[str, _Opened] = {}
         """The same, of sessions with gaps."""
-        self._tasks: dict[int, r.Task] = {}
-        """The tasks that close gaps, by key of the session."""
-        self._summaries: dict[str, set[str]] = {}
-        """Kinds of summary that were removed, by uid here of the session."""
+        self._begun: dict[int, Begun] = {}
+        """The same, by key of the session."""
+        self._held_at = rt.clock()
         self._own: Condition = FALSE
         """Selects rows of the workspace: a file can name any uid."""
 
@@ -195,31 +194,60 @@ class ReturnedMessages:
                         if kind == _MESSAGES:
                             self._read(lines)
                         continue
+                    if kind == _SESSIONS:
+                        self._note_existing(lines)
                     if kind not in _BEFORE:
                         yield from self._released(waiting)
                     yield kind, lines
+                    self._hold()
                 yield from self._released(waiting)
         except BaseException:
             # The process may be about to end: a worker closes what remains of the gaps.
-            self._close(filled=False)
+            gaps.close(self._rt, list(self._begun.values()))
             raise
-        self._close(filled=True)
-
-    def finish(self, workspace_key: int) -> None:
-        """Call it when all rows are stored."""
-        after_erasures.summarise(self._rt, workspace_key, self._summaries)
+        gaps.finish(self._rt, list(self._begun.values()))
 
     def is_placed(self, tx: Transaction, session_key: int) -> bool:
         """Whether new messages of a session have positions in gaps. Raises Conflict if the gaps may
         have been closed."""
-        task = self._tasks.get(session_key)
-        if task is not None:
-            gaps.require_open(tx, task)
-        return task is not None
+        begun = self._begun.get(session_key)
+        if begun is not None:
+            gaps.require_open(tx, begun)
+        return begun is not None
 
-    def _close(self, *, filled: bool) -> None:
-        if self._tasks:
-            gaps.close(self._rt, list(self._tasks.values()), filled=filled)
+    def without_repetitions(
+        self, tx: Transaction, rows: Sequence[r.Conclusion]
+    ) -> Sequence[r.Conclusion]:
+        """New conclusions; those that were said again since they were erased are superseded by what
+        was concluded then."""
+        live = [row for row in rows if row.state == r.LIVE] if self.is_active else []
+        twins = supersession.live_twins(tx, live, {row.key for row in rows})
+        changed = {
+            row.key: replace(
+                row,
+                state=r.SUPERSEDED,
+                superseded_by=twins[row.key].key,
+                superseded_at=self._rt.clock(),
+                internal={**row.internal, supersession.REASON: supersession.SAID_AGAIN},
+            )
+            for row in live
+            if row.key in twins and twins[row.key].key <= self._newest_conclusion
+        }
+        if changed:
+            tx.rows.put(list(changed.values()))
+        return [changed.get(row.key, row) for row in rows]
+
+    def _hold(self) -> None:
+        """Say from time to time that the import goes on."""
+        if self._begun and self._rt.clock() - self._held_at >= gaps.RENEWAL:
+            gaps.hold(self._rt, list(self._begun.values()))
+            self._held_at = self._rt.clock()
+
+    def _note_existing(self, lines: Sequence[Line]) -> None:
+        here = {self._uid_here(line["uid"]): line["uid"] for line in lines}
+        with self._rt.storage.read() as tx:
+            sessions = tx.rows.page(r.Session, all_of(self._own, equals(uid=tuple(here))))
+        self._existing.update(here[session.uid] for session in sessions)
 
     def _has_erasures(self, lines: Sequence[Line]) -> bool:
         here = self._uid_here(lines[0]["uid"])
@@ -231,8 +259,9 @@ class ReturnedMessages:
                 tx, workspace_uids
             ):
                 newest = tx.rows.page(r.Conclusion, order=(Order("key", descending=True),), limit=1)
-                self.newest_conclusion = newest[0].key if newest else 0
-        return self.newest_conclusion is not None
+                self.is_active = True
+                self._newest_conclusion = newest[0].key if newest else 0
+        return self.is_active
 
     def _read(self, lines: Sequence[Line]) -> None:
         here = {self._uid_here(line["uid"]): line["uid"] for line in lines}
@@ -249,6 +278,7 @@ class ReturnedMessages:
         for kind, lines_waiting in waiting.items():
             for lines in lines_waiting.taken():
                 yield kind, [self._line(kind, line) for line in lines]
+                self._hold()
 
     def _line(self, kind: str, line: Line) -> Line:
         opened = self._opened.get(line["session_uid"])
@@ -257,25 +287,30 @@ class ReturnedMessages:
         return opened.message(line) if kind == _MESSAGES else opened.member(line)
 
     def _open(self, members: WaitingLines) -> None:
-        """Open gaps in all sessions in which messages are missing before others."""
+        """Open gaps in all sessions in which messages are missing."""
         opening: dict[str, tuple[r.Session, list[Gap]]] = {}
-        uids = [uid for uid, layout in self._layouts.items() if layout.missing()]
+        uids = [uid for uid, layout in self._layouts.items() if uid in self._existing]
         for start in range(0, len(uids), BATCH_SIZE):
             here = {self._uid_here(uid): uid for uid in uids[start : start + BATCH_SIZE]}
             with self._rt.storage.read() as tx:
                 sessions = tx.rows.page(r.Session, all_of(self._own, equals(uid=tuple(here))))
             for session in sessions:
-                uid = here[session.uid]
-                if session_gaps := self._layouts[uid].gaps(session.message_count):
-                    opening[uid] = session, session_gaps
+                layout = self._layouts[here[session.uid]]
+                if session_gaps := layout.gaps():
+                    if not layout.in_order:
+                        raise Conflict(
+                            f"the session {session.slug!r} here has messages of this file in "
+                            "another order: import the file as another workspace with --as"
+                        )
+                    opening[here[session.uid]] = session, session_gaps
         if opening:
             marks = self._marks(opening.keys(), members)
             for uid, (session, session_gaps) in opening.items():
                 begun = gaps.begin(self._rt, session, session_gaps)
-                self._tasks[session.key] = begun.task
-                self._summaries[session.uid] = set(begun.summaries)
+                self._begun[session.key] = begun
                 gaps.make_room(self._rt, session, session_gaps, marks[uid], begun.count)
                 self._opened[uid] = _Opened(self._layouts[uid].runs)
+                self._hold()
         self._layouts.clear()
 
     def _marks(self, uids: Collection[str], members: WaitingLines) -> Mapping[str, Marks]:

@@ -23,25 +23,25 @@ def set_all(
     rt: Runtime,
     workspace_key: int,
     superseded: Mapping[str, Supersession],
-    newest: int | None,
+    *,
+    again: bool,
 ) -> None:
     """Set the successors of superseded conclusions. Both are by uid here.
 
-    `newest`: key of the newest conclusion before an import that brings erased rows back. A
-    conclusion that is live only because its successor was erased is superseded again by a successor
-    that is newer. None: no conclusion that exists changes.
+    With `again`, for an import that brings erased rows back: a conclusion that is live because its
+    successor was erased is superseded again. One that a caller has restored since stays live.
     """
     uids = sorted(superseded)
     for start in range(0, len(uids), BATCH_SIZE):
         part = {uid: superseded[uid] for uid in uids[start : start + BATCH_SIZE]}
-        rt.storage.write(partial(_set, rt, workspace_key, part, newest))
+        rt.storage.write(partial(_set, rt, workspace_key, part, again))
 
 
 def _set(
     rt: Runtime,
     workspace_key: int,
     superseded: Mapping[str, Supersession],
-    newest: int | None,
+    again: bool,
     tx: Transaction,
 ) -> None:
     uids = {*superseded, *(uid for uid, _ in superseded.values() if uid is not None)}
@@ -51,11 +51,12 @@ def _set(
         old, successor = rows.get(uid), rows.get(successor_uid or "")
         if old is None or successor is None:
             continue
-        if old.state == r.SUPERSEDED:
+        superseded_at = None if at is None else parse_time(at)
+        # Not one that was superseded here in another way, such as by a caller who took it back.
+        if old.state == r.SUPERSEDED and old.superseded_at == superseded_at:
             _link(tx, old, successor)
-        elif newest is not None and successor.key > newest and _was_superseded(old, at):
+        elif again and old.state == r.LIVE and _was_superseded(old, at):
             step = supersession.Supersession(old, successor.key, RETURNED)
-            superseded_at = None if at is None else parse_time(at)
             supersession.supersede(rt, tx, workspace_key, [step], superseded_at)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from marshmallow import ValidationError, pre_load
+
 from memservice.api.fields import Boolean, Float, Integer, JsonObject, List, Name, String
 from memservice.api.schema import BaseSchema
 from memservice.api.validators import Length, OneOf, Range, RangeOfSetting
@@ -11,6 +15,7 @@ from memservice.services.erasure.mentions import CHOICES, KEEP
 
 _PAGE_MAX = INT_MAX // 100
 """Maximum page number: beyond it, the offset of a page's first row would not fit into 64 bits."""
+_AS_OF_IN_QUERY = "Here it is a query parameter: send `?as_of=…`, as `page` and `size`"
 
 
 class AsOf(BaseSchema):
@@ -49,7 +54,12 @@ class MessageGet(Filters):
 
 
 class ConclusionGet(Filters):
-    pass
+    @pre_load
+    def _refuse_as_of(self, data: Any, **kwargs: Any) -> Any:
+        """Other routes have it in the body. Ignored, it would answer with what is known today."""
+        if isinstance(data, dict) and "as_of" in data:
+            raise ValidationError({"as_of": [_AS_OF_IN_QUERY]})
+        return data
 
 
 class PeerGet(Filters):
