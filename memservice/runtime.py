@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,41 @@ class CountedMessages:
     """Key of the newest task then that closes a gap in the session; 0 if there was none."""
 
 
+@dataclass(frozen=True, slots=True)
+class CountedMatches:
+    """Messages of one session that match a filter, as they were counted."""
+
+    total: int
+    through: int
+    """Number of messages of the session then."""
+    revision: int
+    """The session's revision then."""
+    counted_at: float
+    """When all were counted and not only added ones, of `time.monotonic`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FewMatches:
+    """The few messages of one session that match a filter."""
+
+    seqs: Sequence[int]
+    """Their positions, ascending."""
+    through: int
+    """As in `CountedMatches`, as are the following."""
+    revision: int
+    counted_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedMatches:
+    """What a process remembers of filters, by key of the session and digest of the filter."""
+
+    totals: dict[tuple[int, bytes], CountedMatches] = field(default_factory=dict)
+    """For `services.matching_totals`."""
+    few: dict[tuple[int, bytes], FewMatches] = field(default_factory=dict)
+    """For `services.few_matches`."""
+
+
 def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:
     """As `memservice.spi.storage.Replicated.reading`; without replicas, calls the function."""
     return storage.reading if isinstance(storage, Replicated) else lambda fn: fn()
@@ -116,6 +151,7 @@ class Runtime:
         """Names of workspaces, sessions and peers, by record and key, for the log."""
         self.visible_totals: dict[int, CountedMessages] = {}
         """By key of the session, for `services.visible_totals`."""
+        self.matches = RememberedMatches()
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

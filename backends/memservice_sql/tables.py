@@ -112,6 +112,7 @@ sessions = _table(
     _int("message_count"),
     _int("token_total"),
     _time("created_at"),
+    Column("revision", sa.BigInteger, nullable=False, server_default=sa.text("0")),
 )
 members = _table(
     "members",

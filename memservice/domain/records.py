@@ -108,6 +108,9 @@ class Session:
     token_total: int = 0
     """Sum of the messages' `tokens`, equal to the newest message's `tokens_through`."""
     created_at: datetime
+    revision: int = 0
+    """How often stored messages of the session were changed, moved or erased. With the same
+    revision, the first n messages are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from memservice.domain.text.relatives import IndexTerms
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
 from memservice.services import (
+    few_matches,
     idempotency,
     indexing,
     peers,
@@ -35,6 +36,7 @@ from memservice.services.auth import policy
 from memservice.services.auth.permissions import Permission
 from memservice.services.auth.principal import Principal
 from memservice.services.events import emit
+from memservice.services.matching_totals import matching_total
 from memservice.services.paging import Page, Paging
 from memservice.services.tasks import batching, outbox
 from memservice.services.visible_totals import visible_total
@@ -229,12 +231,39 @@ def page(
         if session is None:
             return paging.empty()
         if not located.is_erasing:
-            return page_of(tx, session, condition, paging)
+            return (
+                page_of(tx, session, condition, paging)
+                if condition == TRUE
+                else _matching_page(rt, tx, session, filters, condition, paging)
+            )
     with rt.storage.read() as tx:
         session = visibility.find(tx, workspace_id, session_id=session_id).session
         if session is None:
             return paging.empty()
         return page_without_erased(rt, tx, session, condition, paging)
+
+
+def _matching_page(
+    rt: Runtime,
+    tx: Transaction,
+    session: Session,
+    filters: object,
+    condition: Condition,
+    paging: Paging,
+) -> Page[Message]:
+    """Like `page_of`, with matches or a total that this process may remember."""
+    remembered = few_matches.page_of_few(rt, tx, session, filters, condition, paging)
+    if remembered is not None:
+        return remembered
+    items = tx.messages.page(session.key, condition, paging.reverse, paging.size, paging.offset)
+    if len(items) < paging.size and (items or not paging.offset):  # nothing follows the page
+        if not paging.offset:
+            few_matches.remember(rt, tx, session, filters, [message.seq for message in items])
+        return Page(items, paging.offset + len(items), paging.page, paging.size)
+    total = matching_total(rt, tx, session, filters, condition)
+    if items:  # one of them may have been added after the session was read
+        total = max(total, paging.offset + len(items))
+    return Page(items, total, paging.page, paging.size)
 
 
 def page_without_erased(

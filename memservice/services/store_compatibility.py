@@ -123,7 +123,8 @@ def _recount_session(tx: Transaction, key: int) -> int:
             through += count
             rows.append(replace(message, tokens=count, tokens_through=through))
         tx.rows.put(rows)
-    tx.sessions.save(replace(session, token_total=through))
+    tx.rows.change(Session, equals(key=key), token_total=through)
+    tx.messages.revise(key)
     summaries = list(tx.summaries.of_session(key).values())
     tx.rows.put([replace(summary, tokens=tokens.count(summary.content)) for summary in summaries])
     return session.message_count

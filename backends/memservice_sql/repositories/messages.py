@@ -51,6 +51,26 @@ class SqlMessages(base.Messages):
             return [], self.count(session_key, condition) if offset else 0
         return self.rows.mapping(Message).records([row[:-1] for row in rows]), int(rows[0][-1])
 
+    def counted(self, session_key: int, condition: Condition) -> base.Counted | None:
+        # In one statement, which sees one state outside transactions, too.
+        values: list[Any] = [session_key]
+        matching = all_of(equals(session_key=session_key), condition)
+        shape_ = self.rows.shape(Message, matching, values)
+
+        def write(slots: Slots) -> sa.Executable:
+            same_session = t.sessions.c.key == slots.take(KEY)
+            total = (
+                sa.select(sa.func.count())
+                .select_from(t.messages)
+                .where(self.rows.condition(Message, shape_, slots))
+                .scalar_subquery()
+            )
+            state = (t.sessions.c.message_count, t.sessions.c.revision)
+            return sa.select(total, *state).where(same_session)
+
+        row = self.rows.run(("counted", shape_), write, values).fetchone()
+        return None if row is None else base.Counted(*map(int, row))
+
     def positions(self, keys: Sequence[int], *, times: bool = True) -> list[base.Position]:
         if not keys:
             return []
@@ -133,7 +153,7 @@ class SqlMessages(base.Messages):
         return base.Span(*(int(value) for value in row))
 
     def renumber(self, session_key: int, after: int, limit: int, seq: int, tokens: int) -> None:
-        self.rows.writable()
+        self.revise(session_key)
         messages = t.messages
         # Positions are unique at every moment. If the new ones are all below the old ones, which
         # is so once the gap is larger than a batch, one statement sets them; else they are
@@ -165,7 +185,7 @@ class SqlMessages(base.Messages):
             self._settle(session_key)
 
     def move_up(self, session_key: int, after: int, last: int, by: int, tokens: int) -> None:
-        self.rows.writable()
+        self.revise(session_key)
         messages = t.messages
 
         def move(slots: Slots) -> sa.Executable:

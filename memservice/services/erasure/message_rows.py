@@ -83,4 +83,6 @@ def _erase_rows(
     notes = tx.rows.delete(Metamessage, equals(message_key=tuple(keys)))
     indexing.remove_rows(rt, tx, indexing.MESSAGE, workspace_key, keys)
     number = tx.rows.delete(Message, equals(key=tuple(keys)))
+    for session_key in sorted({message.session_key for message in messages}):
+        tx.messages.revise(session_key)
     return keys, {"messages": number, "metamessages": notes}

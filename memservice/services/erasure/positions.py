@@ -79,7 +79,10 @@ def step(
     for field in _MARKS:
         beyond = all_of(equals(session_key=session.key), Compare(field, "gt", progress.seq))
         tx.rows.change(Member, beyond, **{field: progress.seq})
-    tx.sessions.save(replace(session, message_count=seq, token_total=tokens))
+    # Also without a message after the gap: positions beyond the last one become free for others.
+    tx.messages.revise(session.key)
+    # Only these two: the row has a newer revision than `session`.
+    tx.rows.change(Session, equals(key=session.key), message_count=seq, token_total=tokens)
     return None
 
 

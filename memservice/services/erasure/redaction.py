@@ -103,6 +103,7 @@ def _messages(
         first = min(row.seq for row in current)
         sessions[str(key)] = {"first": first, "covered": summaries.remove(tx, session, current)}
         changed += [_message(tx, row, names) for row in current]
+        tx.messages.revise(key)
     _index_messages(rt, tx, workspace_key, changed)
     return Redacted({indexing.MESSAGE: [row.key for row in changed]}, sessions, len(changed))
 

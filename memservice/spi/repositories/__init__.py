@@ -16,7 +16,7 @@ from memservice.spi.repositories.erasures import Erasures
 from memservice.spi.repositories.facts import Facts
 from memservice.spi.repositories.keys import Keys
 from memservice.spi.repositories.members import Members
-from memservice.spi.repositories.messages import Messages, Position, Span, Summaries
+from memservice.spi.repositories.messages import Counted, Messages, Position, Span, Summaries
 from memservice.spi.repositories.peers import Peers
 from memservice.spi.repositories.sessions import Sessions
 from memservice.spi.repositories.spaces import Spaces
@@ -31,6 +31,7 @@ __all__ = [
     "Conclusions",
     "ConsoleLinks",
     "ConsoleMembers",
+    "Counted",
     "Erasures",
     "Facts",
     "Keys",

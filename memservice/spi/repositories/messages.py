@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Condition, all_of, equals
-from memservice.domain.records import Message, Summary
+from memservice.domain.records import Message, Session, Summary
 from memservice.domain.times import day_of
 from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order
@@ -37,6 +37,17 @@ class Span(NamedTuple):
     tokens: int
 
 
+class Counted(NamedTuple):
+    """Messages that match a condition, and the state of their session in which they were
+    counted."""
+
+    total: int
+    through: int
+    """The session's number of messages."""
+    revision: int
+    """As in `Session`."""
+
+
 class Messages(Repository):
     def by_uid(self, session_key: int, uid: str) -> Message | None:
         return self.rows.get(Message, equals(uid=uid, session_key=session_key))
@@ -54,7 +65,15 @@ class Messages(Repository):
         return self.rows.put(messages)
 
     def save(self, message: Message) -> Message:
+        """Replace a stored message, with a new revision of its session."""
+        self.revise(message.session_key)
         return self.rows.put([message])[0]
+
+    def revise(self, session_key: int) -> None:
+        """Give a session its next revision. Whoever changes, moves or erases stored messages in
+        another way than by the methods of this class calls this in the same transaction, while it
+        holds the session's lock."""
+        self.rows.increase(Session, equals(key=session_key), revision=1)
 
     def run(self, session_key: int, first: int, last: int, reverse: bool = False) -> list[Message]:
         """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on
@@ -76,8 +95,9 @@ class Messages(Repository):
 
     def renumber(self, session_key: int, after: int, limit: int, seq: int, tokens: int) -> None:
         """Give the messages of `span` the dense positions after `seq`, which is not beyond `after`,
-        and `tokens_through` from `tokens` on. The caller holds the session's lock, and no other
-        message has one of these positions."""
+        and `tokens_through` from `tokens` on; the session gets a new revision. The caller holds the
+        session's lock, and no other message has one of these positions."""
+        self.revise(session_key)
         messages = self._next(session_key, after, limit)
         moved: list[Message] = []
         for message in messages:
@@ -90,8 +110,9 @@ class Messages(Repository):
 
     def move_up(self, session_key: int, after: int, last: int, by: int, tokens: int) -> None:
         """Add `by`, which is positive, to the positions of the messages with `after` < seq ≤ `last`
-        of a session, and `tokens` to their `tokens_through`. The caller holds the session's lock,
-        and no other message has one of the new positions."""
+        of a session, and `tokens` to their `tokens_through`; the session gets a new revision. The
+        caller holds the session's lock, and no other message has one of the new positions."""
+        self.revise(session_key)
         moved = [
             replace(message, seq=message.seq + by, tokens_through=message.tokens_through + tokens)
             for message in self.run(session_key, after + 1, last)
@@ -131,6 +152,15 @@ class Messages(Repository):
 
     def count(self, session_key: int, condition: Condition = TRUE) -> int:
         return self.rows.count(Message, all_of(equals(session_key=session_key), condition))
+
+    def counted(self, session_key: int, condition: Condition) -> Counted | None:
+        """How many messages of a session match, with the session's state; all are read in one state
+        of the store. None if there is no such session."""
+        session = self.rows.get(Session, equals(key=session_key))
+        if session is None:
+            return None
+        total = self.count(session_key, condition)
+        return Counted(total, session.message_count, session.revision)
 
     def matching(
         self, workspace_key: int, keys: Sequence[int], condition: Condition

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta, timezone
 
 from memservice.domain import records as r
-from memservice.domain.filters.ast import Compare, equals
+from memservice.domain.filters.ast import FALSE, Compare, equals
 from memservice.domain.records import LONG, SHORT, Message
 from memservice.spi.repositories import Position
 from memservice.spi.storage import Storage
@@ -106,6 +106,44 @@ class MessagesChapter(Chapter):
                     )
             never = Compare("created_at", "lt", NOW - timedelta(days=9))
             assert tx.messages.page_and_total(key, never, False, 4, 0) == ([], 0)
+
+    def test_matches_are_counted_with_the_state_of_their_session(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        key = dataset.session.key
+        converse(storage, dataset, 12)
+        converse(storage, storage.write(lambda tx: populate(tx, "other")), 9)
+        storage.write(
+            lambda tx: tx.rows.change(r.Session, equals(key=key), message_count=12, revision=3)
+        )
+        late = Compare("created_at", "lt", NOW - timedelta(hours=6))
+        with storage.read() as tx:
+            assert tx.messages.counted(key, late) == (6, 12, 3)
+            assert tx.messages.counted(key, FALSE) == (0, 12, 3)
+            assert tx.messages.counted(10**9, late) is None
+
+    def test_every_change_of_stored_messages_raises_the_revision(
+        self, storage: Storage, dataset: Dataset
+    ) -> None:
+        other = storage.write(lambda tx: populate(tx, "other"))
+        messages = converse(storage, dataset, 3)
+        key = dataset.session.key
+
+        def revisions() -> list[int]:
+            with storage.read() as tx:
+                return [s.revision for s in tx.sessions.by_keys([key, other.session.key])]
+
+        assert revisions() == [0, 0]
+        storage.write(lambda tx: tx.messages.save(replace(messages[0], metadata={"a": 1})))
+        assert revisions() == [1, 0]
+        storage.write(lambda tx: tx.messages.revise(key))
+        assert revisions() == [2, 0]
+        storage.write(lambda tx: tx.messages.renumber(key, 2, 1, 2, 10))
+        assert revisions() == [3, 0]
+        storage.write(lambda tx: tx.messages.move_up(key, 2, 3, 1, 7))
+        assert revisions() == [4, 0]
+        converse(storage, dataset, 6, first=5)
+        assert revisions() == [4, 0]
 
     def test_a_message_is_read_in_its_session_only(
         self, storage: Storage, dataset: Dataset

@@ -16,6 +16,7 @@ from memservice.services import messages as message_service
 from memservice.services import sessions
 from memservice.services.erasure import messages, peers
 from memservice.services.messages import Draft
+from memservice.services.paging import Paging
 from memservice.services.tasks import kinds
 from memservice.services.transfer import gaps
 from memservice.services.transfer.lines import Sum, UnreadableExport, format_line
@@ -94,6 +95,68 @@ def test_an_erased_message_comes_back_to_its_place(open_pipeline: Open) -> None:
     other = open_pipeline()
     load(other, exported(pipeline))
     assert state(other) == before
+
+
+def test_a_filter_that_was_used_meanwhile_matches_what_comes_back(
+    open_pipeline: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With totals, and with few matches, that the process remembers from the moment before."""
+    pipeline = open_pipeline()
+    pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(4)])
+    lines = exported(pipeline)
+    for n in (1, 3):
+        erase(pipeline, f"I have {n} boats.")
+    pipeline.work()
+
+    def totals() -> list[int]:
+        by_alice = {"peer_id": "alice"}
+        pages = [
+            message_service.page(
+                pipeline.rt, PRINCIPAL, WORKSPACE, "talk", by_alice, Paging(1, size)
+            )
+            for size in (1, 50)
+        ]
+        return [page.total for page in pages]
+
+    make_room = gaps.make_room
+
+    def slowly(*arguments: Any) -> None:
+        make_room(*arguments)
+        assert totals() == [2, 2]
+
+    monkeypatch.setattr(gaps, "make_room", slowly)
+    assert totals() == [2, 2]
+    load(pipeline, lines, respect=False)
+    assert totals() == [4, 4]
+
+
+def test_totals_after_an_import_that_failed_at_the_end_of_a_session(
+    open_pipeline: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other messages take the positions that were free for those of the import."""
+    pipeline = open_pipeline()
+    pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(4)])
+    lines = exported(pipeline)
+    erase(pipeline, "I have 3 boats.")
+    pipeline.work()
+    by_alice = {"peer_id": "alice"}
+
+    def total() -> int:
+        paging = Paging(1, 1)
+        return message_service.page(
+            pipeline.rt, PRINCIPAL, WORKSPACE, "talk", by_alice, paging
+        ).total
+
+    def failing(*arguments: Any) -> None:
+        assert total() == 3
+        raise Conflict("the import fails")
+
+    monkeypatch.setattr(gaps, "make_room", failing)
+    with pytest.raises(Conflict, match="the import fails"):
+        load(pipeline, lines, respect=False)
+    pipeline.work()
+    pipeline.say("talk", ("alice", "I sing."))
+    assert total() == 4
 
 
 def test_messages_since_the_export_come_after_those_that_come_back(open_pipeline: Open) -> None:
