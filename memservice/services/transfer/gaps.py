@@ -245,7 +245,8 @@ def _move(
 def _move_marks(
     tx: Transaction, session: r.Session, sizes: Mapping[int, int], marks: Marks, step: _Step
 ) -> None:
-    """Move the marks at the messages of a step. `sizes`: number of messages of each gap by `after`."""
+    """Move the marks at the messages of a step. `sizes`: number of messages of each gap, by
+    `after`."""
     # In the transaction that moves the messages: nobody may read a message from before joining or
     # after leaving, not even for a moment.
     for name in (JOINED, LEFT):
