@@ -24,7 +24,7 @@ from memservice_sql.storage import SqlStorage
 from support.stores.plans import plan_of_postgres, plan_of_sqlite, scans, trace
 from support.stores.stores import DIALECTS, migrated_on
 
-SIZES = (10, 2_000)
+SIZES = (10, 10_000)
 
 
 @dataclass
