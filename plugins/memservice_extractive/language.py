@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from memservice.domain.text.normal_forms import normalize
 from memservice.domain.text.scripts import HAN_LETTERS, HANGUL_SYLLABLES, KANA_LETTERS
@@ -19,6 +20,7 @@ _SCRIPTS = (
 )
 _LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
 _WORD = re.compile(rf"[{HAN_LETTERS}{KANA_LETTERS}]|[^\W_{HAN_LETTERS}{KANA_LETTERS}]+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 
 
 def _languages_of() -> dict[str, list[str]]:
@@ -57,6 +59,9 @@ def end_of_words(text: str, more: str = "") -> int:
 def words(text: str) -> list[str]:
     """Folded words in order. Apostrophes separate words, and each Chinese or Japanese character is
     a word."""
+    if text.isascii():
+        # The same words at half the cost: the other pattern tests each letter for Chinese.
+        return _ASCII_WORD.findall(text.lower())
     return _WORD.findall(fold(text))
 
 
@@ -67,9 +72,10 @@ def detect(text: str, usual: str = "en") -> str:
     if script:
         return script
     scores = dict.fromkeys(STOP, 0)
-    for word in words(text):
-        for name in _LANGUAGES_OF.get(word, ()):
-            scores[name] += 1
+    counts = Counter(words(text))
+    for word in counts.keys() & _LANGUAGES_OF.keys():
+        for name in _LANGUAGES_OF[word]:
+            scores[name] += counts[word]
     return max(scores, key=lambda name: (scores[name], name == usual))
 
 

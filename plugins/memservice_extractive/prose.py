@@ -36,7 +36,7 @@ _CODE = re.compile(
     r"?\(.*\) ?\{|for ?\(.*\) ?\{|Traceback \("
     r"|File \".*\", line \d|at [\w.$]+\(.*\)$"
     r"|(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER) "
-    r".*;$|[\w.]+\(.*\);?$|[{}\[\]();,]+$|\"[\w-]+\": ?.*,?$)|[{}]$|^\w+ ?=(?!=) ?\S+$"
+    r".*;$|[\w.]+\(.*\);?$|[{}\[\]();,]+$|\"[\w-]+\": ?.*,?$)|^\w+ ?=(?!=) ?\S+$"
 )
 _SPEAKER_LABEL = re.compile(
     r"^(?P<clock>\[?\d{1,2}:\d{2}(?::\d{2})?(?: "
@@ -157,4 +157,8 @@ def _own_text(line: str, author: str, others: set[str], transcript: bool) -> tup
 
 
 def _is_code(line: str) -> bool:
-    return bool(_CODE.search(line)) or (line.endswith(";") and ("=" in line or ")" in line))
+    return (
+        line[-1:] in ("{", "}")
+        or bool(_CODE.match(line))
+        or (line.endswith(";") and ("=" in line or ")" in line))
+    )

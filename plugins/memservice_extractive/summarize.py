@@ -150,11 +150,19 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
 
     bags = [Counter(analyse(text)) for text in texts]
     document_counts = Counter(term for bag in bags for term in bag)
+    places = {
+        term: (
+            zlib.crc32(term.encode("utf-8", "surrogatepass")) % _DIMENSION,
+            math.log(1 + len(texts) / count),
+        )
+        for term, count in document_counts.items()
+    }
     rows = np.zeros((len(texts), _DIMENSION))
     for row, bag in zip(rows, bags, strict=True):
+        weights: dict[int, float] = {}
         for term, count in bag.items():
-            row[zlib.crc32(term.encode("utf-8", "surrogatepass")) % _DIMENSION] += (
-                1 + math.log(count)
-            ) * math.log(1 + len(texts) / document_counts[term])
+            column, rarity = places[term]
+            weights[column] = weights.get(column, 0.0) + (1 + math.log(count)) * rarity
+        row[list(weights)] = list(weights.values())
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths == 0, 1.0, lengths))

@@ -4,9 +4,10 @@ word lists and the number of remaining content words."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from memservice.domain.text.scripts import (
     HAN_LETTERS,
@@ -158,28 +159,29 @@ def _judge(sentence: str, language: str) -> Judgement:
     # An opener such as "please" belongs to the command, so match the sentence with and without it.
     starts = {bare, _bare(sentence), _without_start(_INTRODUCTION, bare)}
     is_command = command is not None and any(map(command.search, starts))
+    tokens = () if language in UNSPACED else words(text)
     if is_command and not requests.is_experience(bare, language):
         is_lasting = phrases.STANDING[language].search(sentence) or phrases.REPLIES.search(sentence)
         if is_lasting and not requests.asks_again(sentence):
             kind = "instruction"
         elif not requests.notes(sentence):
             return Judgement("command")
-    elif _addresses_other(text, language):
+    elif _addresses_other(text, tokens, language):
         return Judgement("address")
-    is_informative = informative(text, language, subject_needed=kind == "statement")
+    is_informative = _informative(text, tokens, language, subject_needed=kind == "statement")
     return Judgement(kind if is_informative else "filler")
 
 
-def informative(text: str, language: str, *, subject_needed: bool = True) -> bool:
+def _informative(text: str, tokens: Sequence[str], language: str, *, subject_needed: bool) -> bool:
     """Whether the text has two content words among three or more words, or one content word and a
     first person or a name."""
-    units = content_units(text, language)
     if language in UNSPACED:
+        units = content_units(text, language)
         is_first_person = (
             language == "ja" or bool(_CJK_FIRST_PERSON[language].search(text)) or not subject_needed
         )
         return units >= (2 if is_first_person else 3)
-    tokens = words(text)
+    units = len(_content_words(tokens, language))
     is_first_person = not FIRST_PERSON.get(language, FIRST_PERSON["en"]).isdisjoint(tokens)
     if units == 0 or (
         len(tokens) < 3 and subject_needed and not is_first_person and language in STOP
@@ -193,10 +195,17 @@ def informative(text: str, language: str, *, subject_needed: bool = True) -> boo
 
 def content_words(text: str, language: str) -> list[str]:
     """Folded words that carry information, in order: all but the listed ones."""
-    ignored = STOP.get(language, STOP["en"]) | WEAK.get(language, WEAK["en"])
-    return [
-        word for word in words(text) if word not in ignored and (len(word) > 1 or word.isdigit())
-    ]
+    return _content_words(words(text), language)
+
+
+def _content_words(tokens: Sequence[str], language: str) -> list[str]:
+    ignored = _ignored(language)
+    return [word for word in tokens if word not in ignored and (len(word) > 1 or word.isdigit())]
+
+
+@cache
+def _ignored(language: str) -> frozenset[str]:
+    return STOP.get(language, STOP["en"]) | WEAK.get(language, WEAK["en"])
 
 
 def content_units(text: str, language: str) -> int:
@@ -264,14 +273,13 @@ def _is_quotation(text: str, language: str) -> bool:
     return len([word for word in content_words(rest, language) if word not in SPEECH_VERBS]) < 2
 
 
-def _addresses_other(text: str, language: str) -> bool:
+def _addresses_other(text: str, tokens: Sequence[str], language: str) -> bool:
     """Whether the sentence is about the listener. As a conclusion it would read as if it were about
     the speaker."""
     if language in UNSPACED:
         return bool(_CJK_SECOND_PERSON[language].search(text)) and not _CJK_FIRST_PERSON[
             language
         ].search(text)
-    tokens = words(text)
     second_person = SECOND_PERSON.get(language, SECOND_PERSON["en"])
     return bool(second_person.intersection(tokens[:2])) and FIRST_PERSON.get(
         language, FIRST_PERSON["en"]
