@@ -88,13 +88,19 @@ def _whole(
     sentences that follow one another in the message are joined."""
     text = " ".join(content.split())
     sentences_with_context: list[tuple[str, Judgement]] = []
+    asked = ""
+    """A question or request of the speaker, if it is the sentence before."""
     for index, (sentence, judgement) in enumerate(sentences):
-        if index == 0 and question and is_short_reply(sentence):
+        if index == 0 and question and is_short_reply(sentence, question):
             reply = f"{question}{REPLY_MARK}{sentence}"
             if len(reply) <= MAX_LENGTH:
                 sentences_with_context.append((reply, Judgement("statement")))
                 continue
+        before, asked = asked, sentence if judgement.kind in ("question", "command") else ""
         if not judgement.keep:
+            continue
+        if before and begins_with_pronoun(sentence) and f"{before} {sentence}" in text:
+            sentences_with_context.append((f"{before} {sentence}", judgement))
             continue
         if sentences_with_context and begins_with_pronoun(sentence):
             before, first = sentences_with_context[-1]

@@ -7,7 +7,7 @@ from collections import Counter
 
 from memservice.domain.text.normal_forms import normalize
 from memservice.domain.text.scripts import HAN_LETTERS, HANGUL_SYLLABLES, KANA_LETTERS
-from memservice_extractive.lexicon import FIRST_PERSON, STOP
+from memservice_extractive.lexicon import FIRST_PERSON, QUESTION_WORDS, STOP
 
 _KANA_CHAR = re.compile(f"[{KANA_LETTERS}]")
 _HAN_CHAR = re.compile(f"[{HAN_LETTERS}]")
@@ -24,9 +24,9 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 
 
 def _languages_of() -> dict[str, list[str]]:
-    """Word → the languages that it speaks for, twice if it is a first person as well."""
+    """Word → the languages that it speaks for, twice if it is a first person or asks as well."""
     languages: dict[str, list[str]] = {}
-    for listed in (STOP, FIRST_PERSON):
+    for listed in (STOP, FIRST_PERSON, QUESTION_WORDS, QUESTION_WORDS):
         for name, listed_words in listed.items():
             for word in listed_words:
                 languages.setdefault(word, []).append(name)

@@ -90,6 +90,17 @@ SECOND_PERSON: dict[str, frozenset[str]] = {
     "it": vocabulary("tu voi tuo tua tuoi tue vostro vostra"),
 }
 
+QUESTION_WORDS: dict[str, frozenset[str]] = {
+    "en": vocabulary("what which who whose where when how why does did"),
+    "de": vocabulary("wer wen wem wo wann wie warum welche welcher welches welchem welchen"),
+    "fr": vocabulary("quel quelle quels quelles où combien comment pourquoi quand"),
+    "es": vocabulary("qué cuál cuáles quién quiénes dónde cuándo cuánto cuántos cuántas cómo"),
+    "pt": vocabulary("qual quais quem onde quando quanto quantos quantas"),
+    "it": vocabulary("quale quali chi dove quando quanti quante perché"),
+}
+"""Words by which a question in one of these languages is told from one in another. A short one
+has few other words of grammar, and several languages share those."""
+
 EMPTY_CHINESE = vocabulary(
     "我们 我的 你们 他们 她们 这个 那个 这样 那样 这里 那里 一个 一下 一点 有点 非常 真的 "
     "但是 因为 所以 如果 虽然 而且 "

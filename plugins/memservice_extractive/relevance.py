@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 
 from memservice.domain.text.folding import fold
-from memservice.domain.text.scripts import HIRAGANA_LETTERS
 from memservice.domain.text.stems import stem
-from memservice_extractive import topics
+from memservice_extractive import asked_values, topics
 from memservice_extractive.language import UNSPACED, detect
-from memservice_extractive.lexicon import STOP
+from memservice_extractive.question_content import (
+    RELATION,
+    WORD,
+    content_asked,
+    folded_stop,
+    parted,
+    rest_stems,
+    stems_of,
+)
+from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.requests import asks_for_fiction
 from memservice_extractive.worth import is_question, judge
 
-ENOUGH = 0.6
+ENOUGH = 0.68
 """Minimum score of a sentence that answers a question. Chosen on the conversations of
 tests/services/no_model."""
 TOPIC_WEIGHT = 2.0
 """Weight of a topic of the question, relative to another of its words."""
+NAME_WEIGHT = 0.6
+"""That of a name which can be the subject's: a topic answers a question without it."""
 STYLE = "style"
 """The topic of questions about how to answer, which instructions answer."""
 INSTRUCTION = "instruction"
 NARROWER = {"employer": frozenset({"commute"})}
 """Topics whose cues others have too: a statement with one of those is not about the topic."""
-COVERED = {
-    "home": ("email", "phone"),
-    "money": ("employer", "profession"),
-    "phone": ("device",),
-}
-"""Topics whose words can be part of an expression of another: "address" in "e-mail address"."""
 NOT_SHARED = 0.2
 """How much less a statement about one of two topics that share a word of the question counts."""
 RELATIVE_ONLY = 0.5
@@ -43,24 +47,27 @@ _OTHER_SUBJECT = 0.45
 _OTHER_PERSON = 0.5
 """The same for a statement about a person whom the question does not name: it is no answer."""
 _UNREAL = 0.5
+_NO_VALUE = 0.5
+"""The same for a statement without a time, number or name, if the question asks for one."""
+_REQUEST = 0.3
+"""The same for a request that is kept, if the question is not about how to answer."""
+_REQUESTED = frozenset({STYLE, "nickname", "contact", "delivery", "email", "phone", "appointment"})
+"""Topics of questions that requests answer."""
 _NEAR_WORD = 0.8
 """What a word of the question counts that a statement has in another form, or as a part."""
 _MIN_PART = 5
 _SHARED_PART = 0.7
 _OTHER_AUTHOR = 0.1
 
-_WORD = re.compile(r"[^\W_]+")
 _BEFORE_NAME = (
     r",? (?:named |called |namens |heisst |se llama |s'appelle |si chiama |se chama |chamad[ao] "
     r"|зовут )?"
 )
 """Between a relative and its name, for folded text."""
+_CLAUSE_END = re.compile(r"[,;:.!?，。；！？]\s*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
 _JA_SUBJECT = re.compile(r"[^、。と]{1,8}?[はが]")
 """A relative that is the subject of its sentence, in Japanese: not "with my sister"."""
-_HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
-_RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
-"""Successive characters of one kind, in Chinese and Japanese."""
 _NAMED_SUBJECT = re.compile(
     r"([A-Z][a-z]+)(?: [A-Z][a-z]+)?(?:'s| is| was| has| had| lives| lived| works| worked| moved"
     r"| likes| loves| hates| eats| drinks| owns| plays| speaks| studies| prefers)\b"
@@ -74,19 +81,6 @@ _FIRST_WORDS = 3
 """A relative among the first words of a sentence is its subject."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a sentence or question is about."""
-
-    topics: frozenset[str]
-    choices: Sequence[frozenset[str]]
-    """Its topics by the words that stand for them: "phone" can be a number or a device, and a
-    statement about either is about it."""
-    words: frozenset[str]
-    """Stems of its other words that carry information; for Chinese and Japanese pairs of
-    characters."""
-
-
 class Question:
     """A question that statements are compared with."""
 
@@ -95,14 +89,15 @@ class Question:
         language of the texts that it is compared with, which a short question seldom tells."""
         self.language = detect(text, usual)
         folded_names = [fold(name) for name in names if name]
-        self._names = {word for name in folded_names for word in _WORD.findall(name)}
+        self._names = {word for name in folded_names for word in WORD.findall(name)}
         capitals = self._capitals_within(text)
         own = self._names_in_another_script(capitals)
-        folded = fold(text)
+        folded = parted(fold(text), self.language)
         if len(own) == 1:
             # Its own, likely, in place of which its statements have "I".
             folded = re.sub(rf"(?<![^\W_]){re.escape(*own)}(?![^\W_])", " ", folded)
-        self.content = _content_asked(folded, self.language, folded_names)
+        self._folded = folded
+        self.content = content_asked(folded, self.language, folded_names)
         self._compared = self.content.topics.union(
             topics.RELATIVES,
             {"wedding"},
@@ -115,6 +110,8 @@ class Question:
         )
         """Words that can be names; in Chinese and Japanese pairs of characters."""
         self._people = self._people_named()
+        self._uncertain = self._uncertain_names()
+        """Words that are likely the name of the subject: they count together as one word."""
         person = topics.cues(self.language).person
         self.is_personal = (
             not self.content.topics <= topics.IMPERSONAL
@@ -134,7 +131,7 @@ class Question:
             name
             for sentence in sentences
             for match in cues.name.finditer(sentence)
-            for name in _rest_stems(fold(match[match.lastindex or 0]), self.language)
+            for name in rest_stems(fold(match[match.lastindex or 0]), self.language)
         }
         question = copy(self)
         question.content = replace(self.content, words=self.content.words - names)
@@ -166,9 +163,16 @@ class Question:
         """Words that begin with a capital, but not at the beginning of a sentence."""
         if self.language in UNSPACED:
             return frozenset()
-        capitals = {fold(each[0]) for each in _WORD.finditer(text) if each[0][0].isupper()}
+        capitals = {fold(each[0]) for each in WORD.finditer(text) if each[0][0].isupper()}
         first = {fold(each[1]) for each in _SENTENCE_START.finditer(text)}
-        return frozenset(capitals - first - self._names - _folded_stop(self.language))
+        return frozenset(capitals - first - self._names - folded_stop(self.language))
+
+    def _uncertain_names(self) -> frozenset[str]:
+        if self.language in UNSPACED:
+            return self.content.first if all(map(str.isascii, self._names)) else frozenset()
+        if self._names or self.language == "de":
+            return frozenset()
+        return frozenset(stem(name, self.language) for name in self._capitals)
 
     def _people_named(self) -> frozenset[str]:
         """Stems of the words with a capital that are none of the subject's names; none without a
@@ -200,13 +204,17 @@ class Question:
         if is_question(sentence, language) and not _is_reply(sentence):
             return 0.0
         question_content = self.content
-        weight = TOPIC_WEIGHT * len(question_content.choices) + len(question_content.words)
+        names = question_content.words & self._uncertain
+        weight = TOPIC_WEIGHT * len(question_content.choices) + len(question_content.words - names)
+        weight += NAME_WEIGHT * bool(names)
         if not weight:
             return 0.0
         statement_topics = _topics_told(sentence, language, self._compared)
         if language != self.language:
             # The language of a short sentence is often uncertain.
             statement_topics |= _topics_told(sentence, self.language, self._compared)
+        if RELATION in question_content.topics and statement_topics & topics.RELATIVES:
+            statement_topics |= {RELATION}
         shared_topics = question_content.topics & statement_topics
         for topic in shared_topics & NARROWER.keys():
             if NARROWER[topic] & statement_topics - question_content.topics:
@@ -217,11 +225,18 @@ class Question:
         relatives = question_content.topics & topics.RELATIVES
         if relatives and not relatives & statement_topics:
             return 0.0
-        stems = _stems(sentence, self.language)
-        shared_words = sum(self._nearness(word, stems) for word in question_content.words)
+        stems = stems_of(sentence, self.language)
+        if question_content.relatives and not any(
+            self._has_word(word, sentence, stems) for word in question_content.relatives
+        ):
+            return 0.0
+        near = {word: self._nearness(word, stems) for word in question_content.words}
+        shared_words = sum(near[word] for word in near.keys() - names)
+        if names:
+            shared_words += NAME_WEIGHT * sum(near[name] for name in names) / len(names)
         shared_choices = sum(_share(each, shared_topics) for each in question_content.choices)
         score = (TOPIC_WEIGHT * shared_choices + shared_words) / weight
-        if relatives and not self._tells_of_relative(shared_topics):
+        if relatives and not self._tells_of_relative(shared_topics, shared_words):
             score = min(score, RELATIVE_ONLY)
         of_another = (
             not is_own and _OF_ITSELF.match(sentence) and not _SECOND_PERSON.search(sentence)
@@ -232,18 +247,52 @@ class Question:
             or not self._people <= stems
         ):
             score -= _OTHER_PERSON
-        elif not relatives and not self._people and _is_about_other(sentence, language):
-            score -= _OTHER_SUBJECT
         elif (
-            "partner" in relatives
-            and "wedding" in statement_topics
-            and _relatives_at_start(fold(sentence), language, topics.RELATIVES - relatives)[1]
+            not relatives
+            and not self._people
+            and (
+                _is_about_other(sentence, language)
+                or (score >= ENOUGH and self._is_told_of_other(sentence, language))
+            )
         ):
-            # It is the wedding of another.
+            score -= _OTHER_SUBJECT
+        elif relatives and _is_about_other_relative(sentence, language, relatives):
             score -= _OTHER_PERSON
         if is_unreal(sentence, language):
             score -= _UNREAL
-        return max(0.0, score - (0 if is_own else _OTHER_AUTHOR))
+        if not is_own:
+            score -= _OTHER_AUTHOR
+        if score >= ENOUGH:
+            score -= self._missing(sentence, language, relatives)
+        return max(0.0, score)
+
+    def _missing(self, sentence: str, language: str, relatives: Collection[str]) -> float:
+        """What to subtract from the score of a statement that is about what is asked, and does not
+        tell it."""
+        if asked_values.lacks_value(self._folded, fold(sentence), self.language):
+            return _NO_VALUE
+        if (
+            relatives
+            and asked_values.asks_name(self._folded, self.language)
+            and not _is_reply(sentence)
+            and not any(
+                asked_values.names_relative(sentence, pattern, self.language, self._names)
+                for topic in relatives
+                if (pattern := topics.cues(self.language).statements.get(topic))
+            )
+        ):
+            return _NO_VALUE
+        if (
+            self.content.topics.isdisjoint(_REQUESTED)
+            and judge(sentence, language).kind == INSTRUCTION
+        ):
+            return _REQUEST
+        return 0.0
+
+    def _has_word(self, word: str, sentence: str, stems: Collection[str]) -> bool:
+        if self.language in UNSPACED:
+            return word in fold(sentence)
+        return all(self._nearness(stem(part, self.language), stems) for part in WORD.findall(word))
 
     def _nearness(self, word: str, stems: Collection[str]) -> float:
         """1 for a stem of a statement, less for one that shares its beginning, or that it is a
@@ -259,11 +308,27 @@ class Question:
         )
         return _NEAR_WORD if near else 0.0
 
-    def _tells_of_relative(self, shared_topics: frozenset[str]) -> bool:
-        """Whether a statement about a relative has a topic of what is asked about the relative;
-        true if nothing else is asked."""
+    def _is_told_of_other(self, sentence: str, language: str) -> bool:
+        """Whether all clauses about a topic of the question have another person as their subject:
+        "My aunt sent a book, she studied in Rome."."""
+        relatives = topics.cues(language).relatives
+        is_of_other = False
+        before = ""
+        for clause in _CLAUSE_END.split(sentence):
+            if self.content.topics & _topics_told(clause, language, self.content.topics):
+                if not (begins_with_pronoun(clause) and relatives.search(fold(before))):
+                    return False
+                is_of_other = True
+            before += f"{clause} "
+        return is_of_other
+
+    def _tells_of_relative(self, shared_topics: frozenset[str], shared_words: float) -> bool:
+        """Whether a statement about a relative has a topic or word of what is asked about the
+        relative; true if nothing else is asked."""
         others = [each for each in self.content.choices if each.isdisjoint(topics.RELATIVES)]
-        return not others or any(not each.isdisjoint(shared_topics) for each in others)
+        if not others:
+            return not self.content.words - self._people or shared_words > 0
+        return any(not each.isdisjoint(shared_topics) for each in others)
 
     def _is_about_another_name(self, sentence: str, language: str) -> bool:
         """Whether a person whom neither the subject's names nor the question contain is the subject
@@ -273,7 +338,7 @@ class Question:
         if match is None or _FIRST_PERSON.search(sentence):
             return False
         name = fold(match[1])
-        if name in self._names or name in _folded_stop(language):
+        if name in self._names or name in folded_stop(language):
             return False
         if _topics_told(name, language, frozenset(topics.cues(language).statements)):
             return False
@@ -313,7 +378,17 @@ def _is_about_other(sentence: str, language: str) -> bool:
     return not topics.cues(language).subject.search(folded, len(head))
 
 
-def _relatives_at_start(folded: str, language: str, among: frozenset[str]) -> tuple[str, list[int]]:
+def _is_about_other_relative(sentence: str, language: str, asked: Collection[str]) -> bool:
+    """Whether the subject of a sentence is a relative, and none of those that are asked about."""
+    folded = fold(sentence)
+    starts = _relatives_at_start(folded, language, topics.RELATIVES)[1]
+    asked_starts = _relatives_at_start(folded, language, asked)[1]
+    return bool(starts) and min(starts) not in asked_starts
+
+
+def _relatives_at_start(
+    folded: str, language: str, among: Collection[str]
+) -> tuple[str, list[int]]:
     """The first words of a sentence, and where these relatives are in them."""
     statements = topics.cues(language).statements
     question, dash, _ = folded.partition(REPLY_MARK)
@@ -322,7 +397,7 @@ def _relatives_at_start(folded: str, language: str, among: frozenset[str]) -> tu
     elif language in UNSPACED:
         head = folded[:6]
     else:
-        words = list(_WORD.finditer(folded))[:_FIRST_WORDS]
+        words = list(WORD.finditer(folded))[:_FIRST_WORDS]
         head = folded[: words[-1].end()] if words else ""
     starts = [
         match.start()
@@ -330,58 +405,6 @@ def _relatives_at_start(folded: str, language: str, among: frozenset[str]) -> tu
         if topic in statements and (match := statements[topic].search(head))
     ]
     return head, starts
-
-
-def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
-    """Mark the characters of all matches; whether there is one."""
-    has_match = False
-    for match in pattern.finditer(folded):
-        has_match = True
-        mask[match.start() : match.end()] = b"\1" * (match.end() - match.start())
-    return has_match
-
-
-def _content_asked(folded: str, language: str, names: Collection[str]) -> Content:
-    cues = topics.cues(language)
-    mask = bytearray(len(folded))
-    spans = {
-        topic: [match.span() for match in pattern.finditer(folded)]
-        for topic, pattern in cues.questions.items()
-    }
-    spans = {topic: each for topic, each in spans.items() if each}
-    for start, end in (span for each in spans.values() for span in each):
-        mask[start:end] = b"\1" * (end - start)
-    for topic in spans.keys() & COVERED.keys():
-        longer = [span for each in COVERED[topic] for span in spans.get(each, ())]
-        spans[topic] = [span for span in spans[topic] if not _is_within(span, longer)]
-    spans = {topic: each for topic, each in spans.items() if each}
-    _mask(cues.weak, folded, mask)
-    for name in names:
-        _mask(re.compile(re.escape(name)), folded, mask)
-    rest = "".join(" " if mask[index] else char for index, char in enumerate(folded))
-    words = frozenset(_rest_stems(rest, language))
-    return Content(frozenset(spans), _choices(spans), words)
-
-
-def _is_within(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
-    """Whether it is part of a longer one."""
-    return any(a <= span[0] and span[1] <= b and (a, b) != span for a, b in others)
-
-
-def _choices(spans: Mapping[str, Sequence[tuple[int, int]]]) -> list[frozenset[str]]:
-    """The topics that share a word of the question, together."""
-    choices: list[tuple[set[str], list[tuple[int, int]]]] = []
-    for topic, topic_spans in spans.items():
-        joined, joined_spans = {topic}, list(topic_spans)
-        separate = []
-        for choice in choices:
-            if any(a < d and c < b for a, b in joined_spans for c, d in choice[1]):
-                joined |= choice[0]
-                joined_spans += choice[1]
-            else:
-                separate.append(choice)
-        choices = [*separate, (joined, joined_spans)]
-    return [frozenset(each) for each, _ in choices]
 
 
 @lru_cache(maxsize=2_048)
@@ -400,39 +423,3 @@ def _topics_told(sentence: str, language: str, among: frozenset[str]) -> frozens
             or (dash and cues.questions[topic].search(question))
         )
     )
-
-
-def _rest_stems(folded: str, language: str) -> set[str]:
-    if language in UNSPACED:
-        # A run of Hiragana alone is grammar.
-        runs = [run for run in _RUN.findall(folded) if not _HIRAGANA_RUN.fullmatch(run)]
-        return {part for run in runs for part in _parts(run)}
-    stop = _folded_stop(language)
-    return {stem(word, language) for word in _WORD.findall(folded) if word not in stop}
-
-
-def _stems(sentence: str, language: str) -> set[str]:
-    folded = fold(sentence)
-    if language in UNSPACED:
-        return _pairs(folded)
-    return {stem(word, language) for word in _WORD.findall(folded)}
-
-
-def _parts(run: str) -> set[str]:
-    """A run of Latin letters and digits as a whole, another run as overlapping pairs."""
-    if run.isascii() or len(run) == 1:
-        return {run}
-    return {run[index : index + 2] for index in range(len(run) - 1)}
-
-
-def _pairs(folded: str) -> set[str]:
-    """All parts of a text in Chinese or Japanese, and its single characters."""
-    pairs = {pair for run in _RUN.findall(folded) for pair in _parts(run)}
-    return pairs | {char for char in folded if not char.isascii()}
-
-
-@lru_cache(maxsize=16)
-def _folded_stop(language: str) -> frozenset[str]:
-    return frozenset(
-        part for word in STOP.get(language, STOP["en"]) for part in _WORD.findall(fold(word))
-    ) | frozenset(("s",))

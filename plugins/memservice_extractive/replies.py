@@ -6,14 +6,18 @@ from __future__ import annotations
 import re
 
 from memservice.domain.text.folding import fold
+from memservice_extractive.facts import read
 from memservice_extractive.language import UNSPACED, detect, words
 from memservice_extractive.lexicon import FIRST_PERSON
 from memservice_extractive.sentences import split
 from memservice_extractive.worth import is_question, judge
 
-MAX_REPLY_WORDS = 4
-MAX_REPLY_CHARACTERS = 12
+MAX_REPLY_WORDS = 9
+MAX_REPLY_CHARACTERS = 24
 """For Chinese and Japanese."""
+_ALWAYS_SHORT = 4, 12
+"""Words, or characters, of a reply that never says whom it is about. A longer one can state a fact
+of the speaker that has a form of its own, and is stored alone then."""
 MIN_QUESTION_LETTERS = 3
 MAX_QUESTION = 200
 """Characters of a question that is stored with its reply."""
@@ -21,10 +25,20 @@ _MAX_READ = 4_000
 _LETTER = re.compile(r"[^\W\d_]")
 
 _PRONOUN = re.compile(
-    r"^(?:he|she|it|they|his|her|its|their|er|sie|es|sein|seine|ihr|ihre|il|elle|ils|elles"
+    r"(?:he|she|it|they|his|her|its|their|er|sie|es|sein|seine|ihr|ihre|il|elle|ils|elles"
     r"|lui|lei|loro|ele|ela|eles|elas|ella|ellos|ellas|он|она|оно|они|его|ее|их)(?![^\W_])"
-    r"|^(?:他|她|它|名字|その|彼|名前は)"
+    r"|(?:他|她|它|名字|その|彼|名前は)"
 )
+_ADVERB = re.compile(
+    r"^(?:now|today|then|and|also|but|jetzt|nun|heute|dann|und|auch|aber|ahora|hoy|y|pero"
+    r"|maintenant|desormais|et|mais|adesso|oggi|ma|agora|hoje|mas|теперь|сеичас|сегодня|и|а|но"
+    r"|现在|而且|今は),? *"
+)
+"""What can stand before the pronoun."""
+_COPULA = re.compile(r"^(?:È|Era|Sarà|Es|Son|Era|Será|Serán|É|São|Foi) [^?]*$")
+"""A verb without a subject at the beginning of a sentence, in languages that leave pronouns out;
+for text that is not folded."""
+_ES_IS_A_PRONOUN = frozenset({"de"})
 """For folded text. A possessive such as Spanish "su" can be polite address, so it is not listed."""
 _NOT_A_SUBJECT = re.compile(r"^(?:it|es|il) (?:is|was|s|ist|war|fait|gibt|y)(?![^\W_])")
 _EMPTY_REPLY = re.compile(
@@ -54,14 +68,22 @@ def last_question(content: str) -> str:
     return last if asks and len(last) <= MAX_QUESTION else ""
 
 
-def is_short_reply(sentence: str) -> bool:
+def is_short_reply(sentence: str, question: str) -> bool:
     """Whether a sentence is too short to say whom it is about, and has content."""
     language = detect(sentence)
+    if set(words(sentence)) <= set(words(question)):
+        return False  # "Do you want …? – I want": a "yes"
     if _EMPTY_REPLY.match(" ".join(words(sentence))) or is_question(sentence, language):
         return False
     if language in UNSPACED:
-        return len(sentence) <= MAX_REPLY_CHARACTERS and judge(sentence, language).kind != "filler"
+        return (
+            len(sentence) <= MAX_REPLY_CHARACTERS
+            and judge(sentence, language).kind != "filler"
+            and (len(sentence) <= _ALWAYS_SHORT[1] or read(sentence) is None)
+        )
     tokens = words(sentence)
+    if len(tokens) > _ALWAYS_SHORT[0] and read(sentence) is not None:
+        return False
     # With a first person it says itself whom it is about.
     own = FIRST_PERSON.get(language, FIRST_PERSON["en"])
     return 0 < len(tokens) <= MAX_REPLY_WORDS and own.isdisjoint(tokens)
@@ -71,4 +93,12 @@ def begins_with_pronoun(sentence: str) -> bool:
     """Whether its subject is a pronoun of the third person, so that the sentence before it is
     needed."""
     folded = fold(sentence)
-    return bool(_PRONOUN.match(folded)) and not _NOT_A_SUBJECT.match(folded)
+    if _PRONOUN.match(folded, _start(folded)) and not _NOT_A_SUBJECT.match(folded):
+        return True
+    return bool(_COPULA.match(sentence)) and detect(sentence) not in _ES_IS_A_PRONOUN
+
+
+def _start(folded: str) -> int:
+    """The end of an adverb at the beginning."""
+    adverb = _ADVERB.match(folded)
+    return adverb.end() if adverb else 0

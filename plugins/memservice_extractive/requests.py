@@ -24,6 +24,8 @@ _MINE = re.compile(
     r"|наш\w{0,2}|мне|меня)"
     r"(?![^\W_])|我|私|僕"
 )
+_DATE = re.compile(r"\d{1,2}(?:月|日|号|点|時|[:.]\d\d| (?:de |d')?[^\W\d_]{3,})")
+"""A day or an hour: what is to be noted is an appointment."""
 _REPEAT = re.compile(
     r"(?<![^\W_])(?:remind me|erinnere? mich|recuerdame|rappelle-moi|rappelez-moi|ricordami"
     r"|lembre-me|me lembre|напомни(?:те)?(?: мне)?|提醒我一下)\W+(?:again\W+|noch ?mal\W+)?"
@@ -83,7 +85,9 @@ def notes(sentence: str) -> bool:
     """Whether it tells something about the speaker: what to keep in mind, or where to reach it."""
     folded = fold(sentence)
     start = _NOTE.match(folded)
-    if start is not None and _MINE.search(folded, start.end()):
+    if start is not None and (
+        _MINE.search(folded, start.end()) or _DATE.search(folded, start.end())
+    ):
         return True
     return bool(_CONTACT.search(folded) and _TO_SPEAKER.search(folded))
 

@@ -38,14 +38,17 @@ _MANNER = (
     rf"(?:{_SHORT}|(?:in |auf |en |in |em )?(?:\w+ )?{_LANGUAGE}|(?:in|with|using"
     rf"|without) (?:\w+ )?"
     r"(?:short|simple|plain|full|complete|rhymes|bullet points|emojis|words|terms"
-    r"|sentences|examples"
+    r"|sentences|examples|letters|capitals|paragraphs"
     r"|jargon)|as if i|like i|simply|informally|formally|politely"
-    r"|(?:in|mit|ohne) (?:\w+ )?(?:worten|satzen|stichpunkten|stichworten|beispielen"
+    r"|(?:in|mit|ohne) (?:\w+ )?(?:worten|satzen|buchstaben|schrift|absatzen"
+    r"|stichpunkten|stichworten|beispielen"
     r"|floskeln|emojis"
-    r"|fachbegriffe)|(?:con|sin) (?:\w+ )?(?:ejemplos|palabras|frases|rodeos|tecnicismos|emojis)"
-    r"|(?:avec|sans) (?:des |d')?(?:exemples|mots|detours|jargon|emojis)"
-    r"|(?:con|senza) (?:\w+ )?(?:esempi|parole|frasi|emoji|giri)"
-    r"|(?:com|sem) (?:\w+ )?(?:exemplos|palavras|frases|emojis|rodeios)"
+    r"|fachbegriffe)|(?:con|sin) (?:\w+ )?(?:ejemplos|palabras|frases|letras?"
+    r"|parrafos|rodeos|tecnicismos|emojis)"
+    r"|(?:avec|sans) (?:des |d')?(?:exemples|mots|phrases|lettres|paragraphes"
+    r"|detours|jargon|emojis)"
+    r"|(?:con|senza) (?:\w+ )?(?:esempi|parole|frasi|lettere|caratteri|paragrafi|emoji|giri)"
+    r"|(?:com|sem) (?:\w+ )?(?:exemplos|palavras|frases|letras?|paragrafos|emojis|rodeios)"
     r"|без (?:\w+ )?(?:смайл\w*|эмодзи|вступлен\w*|воды|жаргон\w*|списков)|прост\w+ словами)"
 )
 _IN_A_MANNER = (
@@ -57,6 +60,8 @@ _IN_A_MANNER = (
     r"|(?:me )?responda|fale|explique tudo|отвечай(?:те)?|говори(?:те)?|объясняй(?:те)?"
     r"|пиши(?:те)?)"
     rf"(?: \w+){{0,3}}?,? {_MANNER}"
+    # With an object it is one text that is asked for: "Write a letter in simple words".
+    rf"|(?:write|schreibe?|escrib[ea]|ecri[sv]\w{{0,2}}|scrivi|escreva),? {_MANNER}"
 )
 _STYLE = (
     r"(?:emojis?|smileys?|bullet points?|bullets|lists|tables|jargon|markdown|slang|small talk"
@@ -98,6 +103,8 @@ _UNSPACED = (
     r"|(?:絵文字|専門用語|箇条書き|敬語)(?:は|を)?(?:使わない|避けて|なし|やめて)"
     r"|(?:短く|簡潔に|丁寧に|簡単に|(?:日本|英|中国|.{1,3})語で|[一二三四五\d]文(?:以内)?で)"
     r"(?:答えて|話して|返信して|返事して|回答して)|(?:ため口|タメ口|敬語)で"
+    r"|(?:口調|話し方|言葉|文体)で.{0,4}(?:話して|答えて|書いて|返事して)"
+    r"|用(?:简体字|繁体字|大白话|.{1,4}的?(?:语气|口吻))"
     r"|(?:会社|自宅|職場|私の住所|うち)(?:に|へ)(?:送って|届けて|配達して)"
 )
 _REQUEST = re.compile(_SPACED.replace("й", "и"))

@@ -20,7 +20,8 @@ _FIRST = {
     "ja": re.compile("私|僕|俺|うち|わたし"),
 }
 _CONDITION = re.compile(
-    r"^\W*(?:if|when|whenever|since|because|although|while|should|as|in case|wenn|falls|ob|weil|als"
+    r"^\W*(?:if|when|whenever|since (?:i|we|you|he|she|it|they|my|the|there)"
+    r"|because|although|while|should|as|in case|wenn|falls|ob|weil|als"
     r"|da|obwohl|si|cuando|porque|aunque|quand|lorsque|comme|parce que|puisque|se|quando|perche"
     r"|siccome"
     r"|caso|embora|если|когда|так как|потому что|хотя|如果|要是|假如|因为|もし)(?![^\W_a-z])"

@@ -1,10 +1,11 @@
 """Topics of questions and statements, such as `home` or `age`, recognized by cue words.
 
 Each language has a module with its cues. A cue is a word; `*` stands for any ending, `_` for white
-space, `_*_` for one to three words, `#` for a number, `!` at its beginning for no Chinese character
-before it, `@mail` for an e-mail address, `@number` for a telephone number, and `@address` for
-either. Cues before ` | ` are those of questions, cues after it those of statements; without ` | `
-they are the same. Cues are compared with folded text (`memservice.domain.text.folding.fold`).
+space, `_*_` for one to three words, `#` for a number in digits or words, `!` at its beginning for
+no Chinese character before it, `@mail` for an e-mail address, `@number` for a telephone number, and
+`@address` for either. Cues before ` | ` are those of questions, cues after it those of statements;
+without ` | ` they are the same. Cues are compared with folded text
+(`memservice.domain.text.folding.fold`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from importlib import import_module
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HAN_LETTERS
 from memservice_extractive.language import UNSPACED
+from memservice_extractive.number_words import number
 
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "pt", "ru", "zh")
 USUAL = "en"
@@ -36,12 +38,15 @@ RELATIVES = frozenset(
         "friend",
         "boss",
         "colleague",
+        "neighbour",
         "partner",
         "children",
         "pets",
     }
 )
 """Topics that are persons or animals: a statement can be about one of them and not its speaker."""
+ANY_RELATIVE = re.compile("famil|famigl|verwandt|relative|parent|семь|亲戚|親戚|義理")
+"""The beginning of a word for all relatives, for folded text."""
 ONE_VALUE = frozenset({"home", "employer", "profession", "age"})
 """Topics with one true value at a time: a newer statement replaces an older one."""
 
@@ -66,6 +71,19 @@ _MAIL = r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"
 _NUMBER = r"\+?\d[\d ()/-]{6,20}\d"
 _PLACEHOLDERS = {"@mail": _MAIL, "@number": _NUMBER, "@address": f"(?:{_MAIL}|{_NUMBER})"}
 _ANYWHERE = "\\w{0,24}"
+_NO_DURATION = {
+    "es": "(?<!hace )(?<!durante )(?<!por )(?<!en )",
+    "fr": "(?<!depuis )(?<!pendant )(?<!y a )(?<!en )(?<!dans )",
+    "it": "(?<!da )(?<!per )(?<!in )(?<!tra )(?<!fra )",
+    "pt": "(?<!ha )(?<!faz )(?<!por )(?<!durante )(?<!em )",
+}
+"""Before a number of years that is an age."""
+MIN_INFLECTED = 4
+WITH_PLURAL_S = frozenset({"en", "es", "fr", "pt"})
+GENDER_ENDINGS = {"es": "[oa]s?", "it": "[oaie]", "pt": "[oa]s?"}
+WITH_GENDER = frozenset({"pets", "profession"})
+"""Topics whose nouns have both genders: of animals and of persons."""
+_WORD_ENDS = (r"(?<![^\W_])", r"(?![^\W_])")
 _SOME_WORDS = r"\s(?:[\w'’.-]{1,30}\s){1,3}"
 
 
@@ -104,8 +122,16 @@ def cues(language: str) -> Cues:
     for topic in {**module.CUES, **more}:
         usual_cues, more_cues = _both(module.CUES.get(topic, "")), _both(more.get(topic, ""))
         question_cues, statement_cues = map(" ".join, zip(usual_cues, more_cues, strict=True))
-        questions[topic] = pattern(question_cues, has_spaces)
-        statements[topic] = pattern(statement_cues, has_spaces)
+        is_relative = topic in RELATIVES
+        questions[topic] = pattern(question_cues, has_spaces, name, is_relative=is_relative)
+        statements[topic] = pattern(
+            statement_cues,
+            has_spaces,
+            name,
+            has_plural=topic not in RELATIVES - {"pets"},
+            has_gender=topic in WITH_GENDER,
+            is_relative=is_relative,
+        )
         if topic in RELATIVES:
             relatives += f" {statement_cues}"
         words[topic] = " ".join(
@@ -121,7 +147,7 @@ def cues(language: str) -> Cues:
         pattern(module.UNREAL, has_spaces),
         pattern(module.PERSON, has_spaces) if module.PERSON else None,
         re.compile(module.NAME),
-        pattern(relatives, has_spaces),
+        pattern(relatives, has_spaces, name, is_relative=True),
         words,
     )
 
@@ -132,26 +158,50 @@ def _both(cue_list: str) -> tuple[str, str]:
     return before, after if bar else before
 
 
-def pattern(cue_list: str, has_spaces: bool) -> re.Pattern[str]:
-    """The pattern of a list of cues; one that never matches for an empty list."""
-    alternatives = [_cue(cue, has_spaces) for cue in cue_list.split()]
+def pattern(
+    cue_list: str,
+    has_spaces: bool,
+    language: str = USUAL,
+    *,
+    has_plural: bool = False,
+    has_gender: bool = False,
+    is_relative: bool = False,
+) -> re.Pattern[str]:
+    """The pattern of a list of cues; one that never matches for an empty list. `has_plural`,
+    `has_gender`: nouns in it stand for their plural, or the other gender, as well.
+    `is_relative`: "sister" does not stand for "sister-in-law", nor "mère" for "belle-mère"."""
+    alternatives = []
+    for cue in cue_list.split():
+        is_noun = len(cue) >= MIN_INFLECTED and cue.isalpha()
+        if is_noun and has_gender and cue.endswith("o") and language in GENDER_ENDINGS:
+            alternatives.append(re.escape(fold(cue[:-1])) + GENDER_ENDINGS[language])
+            continue
+        plural = "s?" if is_noun and has_plural and language in WITH_PLURAL_S else ""
+        alternatives.append(_cue(cue, has_spaces, language) + plural)
     alternatives.sort(key=len, reverse=True)
     if not alternatives:
         return re.compile(r"(?!)")
     alternation = "|".join(alternatives)
-    return re.compile(rf"(?<![^\W_])(?:{alternation})(?![^\W_])" if has_spaces else alternation)
+    if not has_spaces:
+        return re.compile(alternation)
+    before, after = (r"(?<![\w-])", r"(?![^\W_]|-in-law)") if is_relative else _WORD_ENDS
+    return re.compile(rf"{before}(?:{alternation}){after}")
 
 
-def _cue(cue: str, has_spaces: bool) -> str:
+def _cue(cue: str, has_spaces: bool, language: str) -> str:
     if cue in _PLACEHOLDERS:
         return _PLACEHOLDERS[cue]
     if cue.startswith("!"):
-        return f"(?<![{HAN_LETTERS}]){_cue(cue[1:], has_spaces)}"
+        return f"(?<![{HAN_LETTERS}]){_cue(cue[1:], has_spaces, language)}"
+    is_age = cue.startswith("#")
+    # "I am two" is seldom an age, and "two years" often is.
+    figure = number(language, small=not cue.endswith("#")) if has_spaces else r"\d{1,3}"
     cue = cue.replace("_*_", "\x02").replace("*", "\x00").replace("_", " ").replace("#", "\x01")
-    return (
+    alternative = (
         re.escape(fold(cue))
         .replace("\x02", _SOME_WORDS)
         .replace("\x00", _ANYWHERE if has_spaces else "")
-        .replace("\x01", r"\d{1,3}")
+        .replace("\x01", figure)
         .replace(r"\ ", r"\s")
     )
+    return f"{_NO_DURATION.get(language, '')}{alternative}" if is_age else alternative

@@ -93,16 +93,19 @@ CUES = {
 }
 WEAK = (
     "nutzer* benutzer* name namen heisst heissen heisse nennt mag mogen gern gerne liebt liebe "
-    "bevorzugt derzeit aktuell zurzeit momentan jetzt heute eigentlich wirklich oft meistens noch "
-    "immer bitte sag sagen weisst welche welcher welches welchem welchen person leute sache "
-    "benutzt nutzt will mochte braucht neu neue eigen tag zeit geht macht machen hat habe haben "
-    "kommt monat jahr beste gibt womit wozu wovon worin wofur wohin woher halt meint denkt "
-    "meinung findet"
+    "bevorzugt derzeit aktuell zurzeit momentan jetzt heute eigentlich wirklich oft meistens "
+    "noch immer bitte sag sagen weisst welche welcher welches welchem welchen person leute "
+    "sache benutzt nutzt will mochte braucht neu neue eigen tag zeit geht macht machen hat habe "
+    "haben kommt monat jahr beste gibt womit wozu wovon worin wofur wohin woher halt meint "
+    "denkt meinung findet ubt aus ausubt spielt besitzt fahrt betreibt hort nimmt tragt leidet "
+    "bekommt inzwischen gerade genau datum jahre"
 )
 SUBJECT = "ich wir"
 UNREAL = (
     "wenn_ich wenn_wir ware wurde_ich stell_dir_vor angenommen in_meiner_geschichte "
-    "in_meinem_roman der_held die_heldin meine_figur traumte"
+    "in_meinem_roman der_held die_heldin meine_figur traumte protagonist* hauptfigur* "
+    "romanfigur* heldin hauptrolle in_dem_krimi in_dem_roman im_roman im_film in_der_serie "
+    "in_dem_film"
 )
 PERSON = "ich mich mir mein* wir uns unser* er sie ihn ihm ihnen ihr* sein* seine du dein*"
 NAME = (

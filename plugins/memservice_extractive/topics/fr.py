@@ -22,8 +22,7 @@ CUES = {
     ),
     "age": "quel_age age ans | j'ai_#_ans #_ans eu_#",
     "birthday": (
-        "anniversaire naissance ne_le nee_le date_d'anniversaire | anniversaire naissance "
-        "ne_le nee_le"
+        "anniversaire naissance ne_le nee_le date_d'anniversaire | anniversaire naissance nee_le"
     ),
     "food": (
         "mange manger mangent mangeons nourriture repas regime vegetari* vegan* vegetalien* "
@@ -96,15 +95,17 @@ CUES = {
     "singer": "chanteu* groupe",
 }
 WEAK = (
-    "utilisateur utilisatrice nom noms s'appelle s'appellent appelle appellent aime aiment adore "
-    "prefere maintenant actuellement aujourd'hui souvent encore toujours dis sait personne gens "
-    "chose utilise veut besoin nouveau nouvelle jour temps va fait faire quel quelle quels "
-    "quelles combien mois an meilleur type pense trouve avis opinion"
+    "utilisateur utilisatrice nom noms s'appelle s'appellent appelle appellent aime aiment "
+    "adore prefere maintenant actuellement aujourd'hui souvent encore toujours dis sait "
+    "personne gens chose utilise veut besoin nouveau nouvelle jour temps va fait faire quel "
+    "quelle quels quelles combien mois an meilleur type pense trouve avis opinion possede joue "
+    "pratique souffre porte exactement date annee actuel a-t-il a-t-elle est-il est-elle a"
 )
 SUBJECT = "je j nous"
 UNREAL = (
     "si_j'etais si_j'avais si_je si_nous imagine supposons dans_mon_histoire dans_mon_roman "
-    "le_heros l'heroine mon_personnage j'ai_reve"
+    "le_heros l'heroine mon_personnage j'ai_reve si_j'*ais si_on_*ait protagoniste heroine "
+    "personnage dans_le_roman dans_le_film dans_la_piece dans_la_serie dans_un_roman"
 )
 PERSON = "je j moi mon ma mes nous notre nos il elle son sa ses lui leur leurs ils elles tu vous"
 NAME = r"(?:[Jj]e m['’]appelle|[Mm]on nom est|[Jj]e suis) ([A-ZÀ-Þ]\w+)"

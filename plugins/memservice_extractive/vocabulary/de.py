@@ -11,8 +11,8 @@ CUES = {
         "lebe_in lebe_seit leben_in"
     ),
     "origin": (
-        "geburtsort wurzeln woher ursprunglich | geburtsort wurzeln ursprunglich gebürtig* "
-        "geburtig* gross_geworden"
+        "geburtsort wurzeln woher ursprunglich kindheit jugend | geburtsort wurzeln ursprunglich "
+        "gebürtig* geburtig* gross_geworden kindheit"
     ),
     "employer": (
         "arbeitsplatz betrieb unternehmen berufstatig tatig beschaftigt angestellt "
@@ -20,7 +20,8 @@ CUES = {
         "eingestellt kundige* kundigung gewechselt befordert schicht* selbststandig neue_stelle "
         "neuer_job probezeit tatig filiale kanzlei praxis_als amt bin_selbstständig selbstständig "
         "selbstandig gegrundet mache_*_auf eroffne* eroffnet fange_*_an angestellt_bei leite "
-        "betreibe ubernommen neuen_job versetzt umgeschult umschulung"
+        "betreibe ubernommen neuen_job versetzt umgeschult umschulung verkaufe repariere "
+        "unterrichte"
     ),
     "profession": (
         "tatigkeit tatig lebensunterhalt brotchen arbeitet_*_als was_macht_* verdient_*_geld "
@@ -40,7 +41,8 @@ CUES = {
         "*planer* *zeichner* *arbeiter* *assistent* *betreuer* *helfer* *wirt *wirtin *handler* "
         "*beamter *beamtin *leger* *bauer* *binder* *zieher* *fuhrer* *sprecher* *autor* *texter* "
         "*makler* *agent* *spieler* *tanzer* *sanger* pfarrer* hausfrau hausmann arbeitslos "
-        "umschulung *krankenschwester* kinderkrankenschwester*"
+        "umschulung *krankenschwester* kinderkrankenschwester* verkaufe repariere unterrichte "
+        "leite betreibe"
     ),
     "age": (
         "alter wieviel_jahre geburtsjahr | jahre_jung werde_# wurde_# ende_dreissig "
@@ -57,7 +59,7 @@ CUES = {
         "backen gebacken pflanzlich laktose* gluten* zucker* fasten* rohkost pescetari* rind "
         "schwein* geback kekse frisst esse_kein* kein_fleisch verzichte knodel maultaschen "
         "rouladen bratwurst leberkas brezel* pfannkuchen honig joghurt quark *kuchen *suppe "
-        "*salat *brot *wurst *auflauf *braten *torte"
+        "*salat *brot *wurst *auflauf *braten *torte leibgericht leibspeise lieblingsessen"
     ),
     "drink": (
         "durst* milch | espresso cappuccino milch wasser limo* cola mate schorle whisky gin "
@@ -68,15 +70,17 @@ CUES = {
         "vertragt vertragen reagier* meiden verzichten bekommt_*_nicht meiden_muss darf_*_nicht | "
         "reagiere ausschlag heuschnupfen niesen schwillt nicht_essen juckt zoliakie anaphyl* "
         "bekomme_*_ausschlag quaddeln pusteln schwellen anschwellen zugeschwollen juckreiz kratzt "
-        "nesselsucht atemnot bekommt_mir_nicht nicht_vertragen unvertraglich*"
+        "nesselsucht atemnot bekommt_mir_nicht nicht_vertragen unvertraglich* reagiere_* "
+        "allergolog*"
     ),
     "health": (
-        "leiden schmerz* gesundheitlich* medizinisch* chronisch* verletz* | leide schmerzen "
-        "chronisch* bluthochdruck blutdruck schilddruse* rheuma* arthrose epileps* anamie "
-        "depress* angst* burnout schlaflos* neurodermit* tinnitus bandscheib* rucken* krebs "
-        "gebrochen verstaucht schwanger* allergie zoliakie gicht reflux adhs legasthen* horgerat* "
-        "hexenschuss ischias schwindel kreuzband* meniskus bypass asthmatiker* diabetiker* "
-        "herzfehler schlaganfall rollstuhl schwerhorig farbenblind hashimoto arthritis"
+        "leiden schmerz* gesundheitlich* medizinisch* chronisch* verletz* *operation operiert op "
+        "| leide schmerzen chronisch* bluthochdruck blutdruck schilddruse* rheuma* arthrose "
+        "epileps* anamie depress* angst* burnout schlaflos* neurodermit* tinnitus bandscheib* "
+        "rucken* krebs gebrochen verstaucht schwanger* allergie zoliakie gicht reflux adhs "
+        "legasthen* horgerat* hexenschuss ischias schwindel kreuzband* meniskus bypass "
+        "asthmatiker* diabetiker* herzfehler schlaganfall rollstuhl schwerhorig farbenblind "
+        "hashimoto arthritis operiert operier* *operation"
     ),
     "partner": (
         "beziehung lebensgefahrt* familienstand zusammen freund_von | meine_freundin mein_freund "
@@ -109,14 +113,15 @@ CUES = {
         "katerchen kitten stubentiger streuner"
     ),
     "leisure": (
-        "treibt_* trainier* training aktiv* entspann* vereins* abende feierabend | trainier* "
-        "training marathon triathlon joggen laufen rudern kajak* surfen segeln bouldern boxen "
-        "judo karate fechten bogenschiess* badminton squash basketball volleyball handball hockey "
-        "golf kegeln bowling ballett salsa tango pilates skat* snowboard* tauch* topfer* nahe "
-        "nahen strick* hakel* stick* bastel* zeichn* imker* geocach* reite reiten camping campen "
-        "zelten puzzl* brettspiel* theater* ratsel* sudoku kochen kraul* kalligraf* aquarell* "
-        "tischtennis sammle gartel* gartenarbeit pilze vogel* sternwart* astronomie kegelclub "
-        "schachclub chor modelleisenbahn ahnenforschung flohmarkte darts billard skat doppelkopf"
+        "treibt_* trainier* training aktiv* entspann* vereins* abende feierabend fit fithalt* "
+        "bewegt_sich | trainier* training marathon triathlon joggen laufen rudern kajak* surfen "
+        "segeln bouldern boxen judo karate fechten bogenschiess* badminton squash basketball "
+        "volleyball handball hockey golf kegeln bowling ballett salsa tango pilates skat* "
+        "snowboard* tauch* topfer* nahe nahen strick* hakel* stick* bastel* zeichn* imker* "
+        "geocach* reite reiten camping campen zelten puzzl* brettspiel* theater* ratsel* sudoku "
+        "kochen kraul* kalligraf* aquarell* tischtennis sammle gartel* gartenarbeit pilze vogel* "
+        "sternwart* astronomie kegelclub schachclub chor modelleisenbahn ahnenforschung "
+        "flohmarkte darts billard skat doppelkopf fit schwimme rudere schwimmen"
     ),
     "music": (
         "musikinstrument* musiziert hort | saxofon saxophon trompete posaune klarinette oboe "
@@ -170,10 +175,10 @@ CUES = {
     ),
     "plans": "vorhaben vorhat geplant demnachst plant_* | vorhaben geplant habe_vor demnachst",
     "car": (
-        "motorrad roller mobil fahrzeugtyp | motorrad roller passat polo audi mercedes renault "
-        "peugeot fiat volvo mazda hyundai kia tesla dacia seat volkswagen elektroauto "
-        "fuhrerschein kombi moped e-auto camper *bus bulli gebrauchtwagen leasing nissan suzuki "
-        "smart cabrio transporter"
+        "motorrad roller mobil fahrzeugtyp fahrzeug* unterwegs | motorrad roller passat polo audi "
+        "mercedes renault peugeot fiat volvo mazda hyundai kia tesla dacia seat volkswagen "
+        "elektroauto fuhrerschein kombi moped e-auto camper *bus bulli gebrauchtwagen leasing "
+        "nissan suzuki smart cabrio transporter lastenrad fahrrad *rad e-bike pedelec"
     ),
     "appointment": (
         "arztbesuch wann_*_zahnarzt wann_muss verabredet vorstellungsgesprach | zahnarzttermin "
@@ -182,13 +187,14 @@ CUES = {
     ),
     "medication": (
         "arznei* pille* mittel behandel* | arznei* pille spray insulin tropfen salbe ibuprofen "
-        "antibiotik* spritze* thyroxin *hemmer mg"
+        "antibiotik* spritze* thyroxin *hemmer mg schlucke tablette* einnehme nehme_*_ein "
+        "verschrieben"
     ),
     "phone": "rufnummer erreicht_man anrufen | rufnummer mobil",
     "device": (
         "handy smartphone laptop computer rechner tablet gerat betriebssystem | iphone android "
         "samsung pixel laptop macbook thinkpad computer rechner tablet ipad linux windows xiaomi "
-        "smartphone"
+        "smartphone fairphone nokia huawei motorola oppo oneplus honor realme xperia redmi"
     ),
     "learning": (
         "beibringen bringt_*_bei | vhs volkshochschule gelernt sprachkurs anfangerkurs belege "
@@ -207,8 +213,9 @@ CUES = {
     ),
     "colour": "farbe farben lieblingsfarbe | lieblingsfarbe farbe",
     "fear": (
-        "angst fürchtet phobie furchtet furchten schreckt | angst fürchte phobie panik grusel* "
-        "furchte hohenangst platzangst flugangst spinnen gruselt erschreck*"
+        "angst fürchtet phobie furchtet furchten schreckt bammel furcht | angst fürchte phobie "
+        "panik grusel* furchte hohenangst platzangst flugangst spinnen gruselt erschreck* schiss "
+        "bammel furcht graut"
     ),
     "goal": (
         "ziel ziele traum traumt wunsch* | ziel traum traume_davon spare_auf wunsche_mir irgendwann"
@@ -264,4 +271,10 @@ CUES = {
         "paket* lieferung* geliefert* lieferadresse versandt bestellung* | schick* liefer* paket* "
         "bestellung*"
     ),
+    "nickname": (
+        "spitzname* rufname* genannt_werden nennen ansprechen | nenn_mich nenne_mich nennt_mich "
+        "nennen_mich ruft_mich rufen_mich spitzname*"
+    ),
+    "neighbour": "nachbar nachbarin nachbarn nachbarinnen",
+    "relation": "wer_ist wer_sind |",
 }

@@ -13,8 +13,9 @@ CUES = {
         "new_apartment new_house bedsit dorm"
     ),
     "origin": (
-        "homeland country_of_origin roots ancestry originally birthplace | originally homeland "
-        "roots born_in raised_in grew_up emigrated immigrated came_here_from"
+        "homeland country_of_origin roots ancestry originally birthplace childhood | originally "
+        "homeland roots born_in raised_in grew_up emigrated immigrated came_here_from childhood "
+        "grew_up_in"
     ),
     "employer": (
         "workplace firm organisation organization business startup earns_*_living make_*_money "
@@ -23,7 +24,7 @@ CUES = {
         "on_the_payroll contract_with run_a_* own_a_shop own_business start_as started_as "
         "starting_as start_a_new_job new_role joining i_manage handed_in_my_notice gave_notice "
         "i_own my_company my_shop my_studio my_practice took_over opened_my opening_my "
-        "made_redundant job_at got_the_job"
+        "made_redundant job_at got_the_job i_sell i_repair i_coach i_train i_supervise"
     ),
     "profession": (
         "occupation trade living for_work job employed earn_a_living paid_for make_*_money | "
@@ -48,7 +49,7 @@ CUES = {
         "paediatrician pediatrician orthodontist chiropractor osteopath podiatrist counsellor "
         "counselor priest vicar zookeeper groomer shepherd forester meteorologist astronomer "
         "archaeologist sociologist linguist housewife househusband unemployed between_jobs "
-        "i_manage i_own"
+        "i_manage i_own i_sell i_repair i_coach i_train i_supervise"
     ),
     "age": (
         "age_of old years_of_age | years_of_age turning turned turn_# birthday_*_# in_my_forties "
@@ -77,16 +78,18 @@ CUES = {
         "make_*_ill make_*_sick must_avoid | allergic react_badly makes_me_sneeze swell* rash "
         "hay_fever epipen epi-pen throat_close* throat_swell* close_up break_out breaks_out "
         "break_me_out itch* sneez* sensitive_to can't_have cannot_have makes_me_ill makes_me_sick "
-        "upsets_my_stomach come_out_in comes_out_in bloat* blotches"
+        "upsets_my_stomach come_out_in comes_out_in bloat* blotches allergist react_to reacts_to "
+        "can't_touch"
     ),
     "health": (
-        "ailment suffer* diagnosis medical disorder chronic pain complaint headache* | suffer* "
-        "chronic pain arthritis epilep* anaemi* anemi* adhd autis* dyslexi* depress* anxiety "
-        "insomnia hypertension blood_pressure cholesterol thyroid crohn* celiac coeliac eczema "
-        "psoriasis tinnitus scoliosis lupus cancer broke_my sprained twisted hernia slipped_disc "
-        "sciatica back_pain bad_back vertigo sinus* glaucoma hearing_aid* pacemaker sleep_apnea "
-        "endometriosis pregnan* fibromyalgia gout reflux ibs asthmatic diabetic epileptic "
-        "had_a_stroke heart_condition wheelchair colour-blind color-blind deaf"
+        "ailment suffer* diagnosis medical disorder chronic pain complaint headache* operation "
+        "operated | suffer* chronic pain arthritis epilep* anaemi* anemi* adhd autis* dyslexi* "
+        "depress* anxiety insomnia hypertension blood_pressure cholesterol thyroid crohn* celiac "
+        "coeliac eczema psoriasis tinnitus scoliosis lupus cancer broke_my sprained twisted "
+        "hernia slipped_disc sciatica back_pain bad_back vertigo sinus* glaucoma hearing_aid* "
+        "pacemaker sleep_apnea endometriosis pregnan* fibromyalgia gout reflux ibs asthmatic "
+        "diabetic epileptic had_a_stroke heart_condition wheelchair colour-blind color-blind deaf "
+        "operation operated"
     ),
     "partner": (
         "dating relationship significant_other marital engaged together_with better_half | "
@@ -118,23 +121,25 @@ CUES = {
     ),
     "leisure": (
         "exercise workout spend_*_evenings unwind relax pastime for_fun activities activity "
-        "active | train_for marathon triathlon half_marathon exercise* workout* jog* row rowing "
-        "kayak* surf* sail* climb bouldering boxing judo karate taekwondo fencing archery "
-        "badminton squash basketball volleyball cricket rugby hockey golf bowling ballet salsa "
-        "tango zumba pilates crossfit skateboard* snowboard* ski skate skating dive diving scuba "
-        "pottery ceramics sew* crochet* quilt* embroider* woodwork* carpentry origami sketch* "
-        "draw drawing birdwatch* bird-watch* stargaz* astronomy camp camping bake baking puzzle* "
-        "crosswords board_games dungeons collecting beekeep* foraging geocaching horse_riding "
-        "riding calligraphy watercolo* theatre improv ping-pong table_tennis collect "
-        "bird_watching genealogy model_trains chess_club book_club choir escape_rooms darts "
-        "billiards snooker"
+        "active fit keep_fit in_shape | train_for marathon triathlon half_marathon exercise* "
+        "workout* jog* row rowing kayak* surf* sail* climb bouldering boxing judo karate "
+        "taekwondo fencing archery badminton squash basketball volleyball cricket rugby hockey "
+        "golf bowling ballet salsa tango zumba pilates crossfit skateboard* snowboard* ski skate "
+        "skating dive diving scuba pottery ceramics sew* crochet* quilt* embroider* woodwork* "
+        "carpentry origami sketch* draw drawing birdwatch* bird-watch* stargaz* astronomy camp "
+        "camping bake baking puzzle* crosswords board_games dungeons collecting beekeep* foraging "
+        "geocaching horse_riding riding calligraphy watercolo* theatre improv ping-pong "
+        "table_tennis collect bird_watching genealogy model_trains chess_club book_club choir "
+        "escape_rooms darts billiards snooker fit"
     ),
     "music": (
         "play_*_instrument musical genre listen* | saxophone trumpet trombone clarinet oboe harp "
         "ukulele banjo accordion harmonica mandolin viola bass bassoon keyboard organ bagpipes "
         "percussion djembe synth* recorder flute lute choir soprano alto tenor baritone jazz rock "
         "metal techno hip-hop folk classical play_the fiddle sitar koto xylophone marimba tuba "
-        "cornet piccolo french_horn concertina drum"
+        "cornet piccolo french_horn concertina drum euphonium bugle sousaphone fife hurdy-gurdy "
+        "dulcimer zither lyre tabla erhu guzheng shamisen balalaika bouzouki theremin "
+        "glockenspiel timpani cymbals melodica kalimba ocarina didgeridoo cajon bongos congas"
     ),
     "film": (
         "watch* documentary cinema | watch* documentary cinema director rewatch* "
@@ -199,7 +204,7 @@ CUES = {
         "motorcycle scooter van mazda nissan hyundai kia subaru volvo peugeot citroen opel audi "
         "mercedes chevrolet jeep suzuki porsche seat dacia mini hybrid electric_car licence "
         "license drove can't_drive learner minivan camper* pickup motorhome lexus cupra vauxhall "
-        "corolla civic"
+        "corolla civic bike e-bike cargo_bike moped"
     ),
     "appointment": (
         "see_the_doctor see_the_dentist scheduled schedule when_is_*_dentist | scheduled "
@@ -209,14 +214,15 @@ CUES = {
     "medication": (
         "drug drugs prescri* treat* | prescri* inhaler insulin antibiotic* ibuprofen paracetamol "
         "metformin dose mg painkiller* antihistamine* vitamin* statin* beta_blocker* injection* "
-        "levothyroxine tablet every_morning_for pill take_*_for"
+        "levothyroxine tablet every_morning_for pill take_*_for i'm_on_* swallow prescribed "
+        "tablets_for"
     ),
     "phone": "call dial | reached_on call_me_on",
     "device": (
         "device phone_model smartphone laptop computer tablet operating_system mobile_phone phone "
         "mobile | iphone android pixel samsung galaxy laptop macbook thinkpad computer desktop "
         "tablet ipad linux ubuntu fedora windows macos chromebook kindle smartphone xiaomi "
-        "oneplus"
+        "oneplus fairphone nokia huawei motorola oppo honor realme xperia redmi"
     ),
     "learning": (
         "learn learns class teach_*_self | learn evening_class night_class duolingo tutor "
@@ -235,9 +241,9 @@ CUES = {
     ),
     "colour": "colour color colours colors | colour color",
     "fear": (
-        "afraid fear fears scared phobia frighten* scare* terrif* | afraid fear fears scared "
-        "terrified phobia panic freak* creeps_me_out scare scares can't_bear heights spiders "
-        "claustrophob* arachnophob*"
+        "afraid fear fears scared phobia frighten* scare* terrif* dread* phobias | afraid fear "
+        "fears scared terrified phobia panic freak* creeps_me_out scare scares can't_bear heights "
+        "spiders claustrophob* arachnophob* dread* terrifies frightens petrified phobias"
     ),
     "goal": (
         "goal goals dream dreams ambition aspire* want_to_become aim | goal goals dream_of "
@@ -298,11 +304,20 @@ CUES = {
     "email": "email_address e-mail_address mail_address |",
     "relatives": (
         "in-law in-laws father-in-law mother-in-law brother-in-law sister-in-law stepmother "
-        "stepfather godmother godfather | father-in-law mother-in-law brother-in-law "
-        "sister-in-law stepmother stepfather stepdad stepmum godmother godfather"
+        "stepfather godmother godfather grandson granddaughter grandchild grandchildren godson "
+        "goddaughter | father-in-law mother-in-law brother-in-law sister-in-law stepmother "
+        "stepfather stepdad stepmum godmother godfather grandson granddaughter grandchild "
+        "grandchildren godson goddaughter"
     ),
     "delivery": (
         "parcel* package* shipped shipping deliver* orders_*_sent | ship deliver* parcel* "
         "package* send_everything send_*_to_my orders_to"
     ),
+    "nickname": (
+        "nickname nicknames should_i_call to_be_called known_as | call_me calls_me nickname "
+        "known_as"
+    ),
+    "neighbour": "neighbour neighbours neighbor neighbors",
+    "grandparents": "gran granny nan nana grandad",
+    "relation": "who_is who's who_are |",
 }

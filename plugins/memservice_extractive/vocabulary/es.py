@@ -10,8 +10,8 @@ CUES = {
         "traslad* nos_hemos_mudado piso_nuevo casa_nueva apartamento"
     ),
     "origin": (
-        "natural_de procede* procedencia raices lugar_de_nacimiento | natural_de raices "
-        "originari* me_crie criad*"
+        "natural_de procede* procedencia raices lugar_de_nacimiento infancia ninez | natural_de "
+        "raices originari* me_crie criad* infancia"
     ),
     "employer": (
         "empleador compania negocio despacho laboral contratad* puesto_de_trabajo como_se_gana "
@@ -20,7 +20,7 @@ CUES = {
         "entre_a_trabajar doy_clases he_dejado empiezo_a_trabajar trabajo_en abri abrimos monte "
         "mi_propi* negocio_propio dirijo gestiono llevo_un llevo_una fichado me_despidieron "
         "me_han_despedido me_contrataron cambie_de_trabajo cambiado_de_trabajo he_cambiado "
-        "en_paro desempleado desempleada"
+        "en_paro desempleado desempleada vendo reparo"
     ),
     "profession": (
         "a_que_se_dedica se_gana_la_vida cargo empleo labor profesional trabaja_* como_se_gana "
@@ -37,7 +37,7 @@ CUES = {
         "doy_clases soy_*ista soy_*logo soy_*loga soy_*grafo soy_*grafa soy_*ador soy_*adora "
         "soy_*ero soy_*era soy_*tor soy_*tora soy_guia soy_chef soy_juez soy_cocinero "
         "trabajo_de_* trabajo_como_* dirijo gestiono llevo_un llevo_una monitor* instructor* "
-        "ama_de_casa en_paro"
+        "ama_de_casa en_paro vendo reparo"
     ),
     "age": "que_edad anos_cumple cuantos_anos | cumplo_# cumplido_# anos_tengo treinta*",
     "birthday": (
@@ -60,14 +60,16 @@ CUES = {
         "tolera soporta_* sienta_mal no_puede_comer reaccion hace_dano prohibid* "
         "alimento_*_evitar | reaccion sienta_mal sientan_mal me_hincho ronchas urticaria celiac* "
         "no_puedo_comer me_pica me_da_urticaria me_dan me_hincha me_pican picor sarpullido "
-        "estornud* me_sienta_fatal me_sienta_mal me_sientan_fatal prohibid* habones"
+        "estornud* me_sienta_fatal me_sienta_mal me_sientan_fatal prohibid* habones alergolog* "
+        "no_puedo_probar no_puedo_tomar no_puedo_ni_*"
     ),
     "health": (
-        "dolencia padece sufre problema_de_salud medic* dolor* condicion | padezco sufro dolor* "
-        "hipertension tension tiroides artritis artrosis epilep* anemia depres* ansiedad insomnio "
-        "cancer hernia ciatica lumbalgia me_rompi me_torci fractura embaraz* colesterol migrana* "
-        "celiac* dermatitis psoriasis tdah apnea vertigo* audifono* asmatic* diabetic* epileptic* "
-        "infarto silla_de_ruedas sord* daltonic* lupus"
+        "dolencia padece sufre problema_de_salud medic* dolor* condicion operan operar cirugia | "
+        "padezco sufro dolor* hipertension tension tiroides artritis artrosis epilep* anemia "
+        "depres* ansiedad insomnio cancer hernia ciatica lumbalgia me_rompi me_torci fractura "
+        "embaraz* colesterol migrana* celiac* dermatitis psoriasis tdah apnea vertigo* audifono* "
+        "asmatic* diabetic* epileptic* infarto silla_de_ruedas sord* daltonic* lupus operan "
+        "operar operaron cirugia"
     ),
     "partner": (
         "sentimental estado_civil relacion conyuge sale_con | divorciad* separad* viud* mi_ex "
@@ -81,8 +83,8 @@ CUES = {
     "siblings": "hermano hermana hermanas | hermano hermana hermanas gemelo gemela",
     "relatives": (
         "cunado cunada suegra suegro nieto nieta yerno nuera padrastro madrastra padrino madrina "
-        "cuñad* suegr* | cunado cunada suegra suegro nieto nieta yerno nuera padrastro madrastra "
-        "padrino madrina"
+        "cuñad* suegr* comadre compadre ahijad* hijastr* | cunado cunada suegra suegro nieto "
+        "nieta yerno nuera padrastro madrastra padrino madrina comadre compadre ahijad* hijastr*"
     ),
     "friend": "mejor_amig*",
     "pets": (
@@ -91,16 +93,16 @@ CUES = {
         "burro cabra* gallina* pato raton hamster tortugas siames loros periquito cacatua hurón "
         "huron hurones cobayas jerbo chinchilla erizo ajolote rana sapo camaleon tarantula paloma "
         "palomas oveja ovejas alpaca cerdo cerdos patos ganso potro yegua gatitos gatit* perrit* "
-        "bulldog dalmata pastor_aleman golden husky chihuahua galga adopt*"
+        "bulldog dalmata pastor_aleman golden husky chihuahua galga adopt* asno mulo vaca ternero"
     ),
     "leisure": (
-        "entretien* ratos_libres se_divierte actividad entrena ejercicio ocio | entreno "
+        "entretien* ratos_libres se_divierte actividad entrena ejercicio ocio en_forma | entreno "
         "entrenamiento gimnasio maraton natacion correr ciclismo bici senderismo caminat* montan* "
         "surf remo kayak voley padel baloncesto golf boxeo judo karate esgrima patin* esqui* "
         "buceo ceramica costura tejer tejo punto ganchillo bordar dibuj* fotograf* teatro zumba "
         "pilates salsa tango baile huerto jardiner* videojuegos rompecabezas puzles crucigramas "
         "acampar setas pescar acuarela* caligrafia coleccion* coro club_de_lectura billar dardos "
-        "petanca genealogia aeromodelismo"
+        "petanca genealogia aeromodelismo en_forma"
     ),
     "music": (
         "instrumento_* genero escucha | saxofon trompeta trombon clarinete oboe arpa ukelele "
@@ -151,7 +153,7 @@ CUES = {
     "car": (
         "moto maneja motocicleta furgoneta | moto furgoneta volkswagen opel peugeot citroen kia "
         "hyundai nissan mazda dacia fiat bmw audi tesla electrico carnet autocaravana camper "
-        "carnet_de_conducir suzuki volvo mini jeep"
+        "carnet_de_conducir suzuki volvo mini jeep bici bicicleta patinete ciclomotor"
     ),
     "appointment": (
         "medico_cuando dentista_cuando revision consulta hora_con entrevista | revision dentista "
@@ -160,13 +162,13 @@ CUES = {
     "medication": (
         "farmaco* tratamiento recet* | recet* inhalador insulina antibiotic* ibuprofeno "
         "paracetamol jarabe gotas pildora* mg medicacion inyeccion* omeprazol losartan "
-        "tratamiento"
+        "tratamiento recetado receto comprimido*"
     ),
     "phone": "llamar_* numero_* | movil celular",
     "device": (
         "movil celular ordenador computadora portatil dispositivo tableta telefono_*_usa | iphone "
         "android samsung portatil ordenador computadora laptop macbook tableta ipad xiaomi pixel "
-        "windows linux"
+        "windows linux fairphone nokia huawei motorola oppo oneplus honor realme xperia redmi"
     ),
     "learning": (
         "aprend* clases formacion | aprend* apuntad* apunte matriculad* academia taller estudiando"
@@ -182,8 +184,8 @@ CUES = {
     ),
     "colour": "color colores | color",
     "fear": (
-        "miedo teme fobia asusta temor asustan | miedo temo fobia panico me_asusta* aterra* "
-        "me_dan_miedo me_da_miedo vertigo claustrofob* aranas alturas me_aterr*"
+        "miedo teme fobia asusta temor asustan panico | miedo temo fobia panico me_asusta* "
+        "aterra* me_dan_miedo me_da_miedo vertigo claustrofob* aranas alturas me_aterr* pavor"
     ),
     "goal": (
         "meta objetivo sueno suena ambicion | meta objetivo mi_sueno sueno_con ahorrando algun_dia"
@@ -229,4 +231,7 @@ CUES = {
     ),
     "email": "direccion_de_correo correo_electronico |",
     "delivery": "paquete* pedido* enviar entrega* envio* | paquete* pedido* envia* entrega*",
+    "nickname": "apodo mote llamarlo llamarla llamarle | llamame me_llaman me_dicen apodo mote",
+    "neighbour": "vecino vecina vecinos vecinas",
+    "relation": "quien_es quienes_son |",
 }

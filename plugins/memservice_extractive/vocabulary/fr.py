@@ -9,13 +9,16 @@ CUES = {
         "habite_a vient_d'emmenager viens_d'emmenager on_a_demenage nous_avons_emmenage aménag* "
         "amenage pose_mes_valises pose_nos_valises nouvelle_maison notre_maison"
     ),
-    "origin": "originaire racines lieu_de_naissance d'ou | originaire racines nee_en ne_en nes_a",
+    "origin": (
+        "originaire racines lieu_de_naissance d'ou enfance | originaire racines nee_en ne_en "
+        "nes_a enfance j'ai_grandi"
+    ),
     "employer": (
         "societe boite poste embauch* employ* bosse gagne_*_vie | bosse boite societe poste "
         "embauch* cdi cdd licenci* demission* promu* promotion stage nouveau_boulot boulot usine "
         "auto-entrepreneu* j'ai_quitte change_de_metier change_de_travail nouveau_travail "
         "monte_ma_boite cree_ma cree_mon ouvert_ma ouvert_mon je_tiens je_gere je_dirige "
-        "au_chomage reconversion pris_un_poste rejoint"
+        "au_chomage reconversion pris_un_poste rejoint je_vends je_repare j'enseigne"
     ),
     "profession": (
         "profession* exerce gagne_*_vie travaille_*_comme boulot quel_poste occupe | "
@@ -33,10 +36,13 @@ CUES = {
         "apprenti* alternance patissi* je_suis_*eur je_suis_*euse je_suis_*iste je_suis_*logue "
         "je_suis_*graphe je_suis_*trice je_suis_*icien je_suis_*icienne je_suis_cheffe "
         "je_suis_juge je_tiens_un je_tiens_une je_gere je_dirige mon_metier reconversion "
-        "au_chomage mere_au_foyer apiculteur apicultrice"
+        "au_chomage mere_au_foyer apiculteur apicultrice je_vends je_repare j'enseigne"
     ),
     "age": "quel_age_* annee_de_naissance | ans_et_demi l'age_de fete_mes_# trentaine quarantaine",
-    "birthday": "anniv date_de_naissance | anniv ne_en nee_en fete_mes mon_anniversaire",
+    "birthday": (
+        "anniv date_de_naissance | anniv ne_en nee_en fete_mes mon_anniversaire ne_le_# ne_le_1er "
+        "ne_un_# nee_un_#"
+    ),
     "food": (
         "aliment* plat plats gourmand* dessert gouter evite alimentation ne_mange | plat fromage "
         "pain pizza pates soupe raclette gratin tartiflette couscous sushi curry chocolat glace "
@@ -54,15 +60,15 @@ CUES = {
         "supporte_pas supporte_mal tolere_pas urticaire gonfle* eternu* rhume_des_foins coeliaque "
         "anaphyl* boutons interdit interdite interdites interdits urgences gratte plaques "
         "demangeaison* demange oedeme rougeurs me_rend_malade me_rendent_malade digere_pas "
-        "digere_mal quincke eternue"
+        "digere_mal quincke eternue allergologue ne_peux_pas_manger ne_peux_plus_manger"
     ),
     "health": (
-        "souffre* sante_* maladie probleme* douleur* mal_* | souffre* douleur* mal_au mal_a "
-        "hypertension tension thyroide arthrite arthrose epilep* anemi* depress* anxiete insomni* "
-        "cancer hernie sciatique lumbago casse_le casse_la foule* entorse enceinte cholesterol "
-        "eczema psoriasis tdah acouphene* apnee vertige* prothese asthmatique diabetique "
-        "allergique_a epileptique avc fauteuil_roulant malentendant* sourd* daltonien* "
-        "spondylarthrite"
+        "souffre* sante_* maladie probleme* douleur* mal_* operer opere operee chirurgie | "
+        "souffre* douleur* mal_au mal_a hypertension tension thyroide arthrite arthrose epilep* "
+        "anemi* depress* anxiete insomni* cancer hernie sciatique lumbago casse_le casse_la "
+        "foule* entorse enceinte cholesterol eczema psoriasis tdah acouphene* apnee vertige* "
+        "prothese asthmatique diabetique allergique_a epileptique avc fauteuil_roulant "
+        "malentendant* sourd* daltonien* spondylarthrite operer opere operee chirurgie"
     ),
     "partner": (
         "couple situation_amoureuse conjoint* sort_avec vie_sentimentale | divorce* separe* veuf "
@@ -76,7 +82,7 @@ CUES = {
     "siblings": "frere freres soeur soeurs | frere freres soeur soeurs jumeau jumelle",
     "relatives": (
         "beau-frere belle-soeur belle-mere beau-pere petit-fils petite-fille gendre bru parrain "
-        "marraine beaux-parents"
+        "marraine beaux-parents filleul* beau-fils belle-fille"
     ),
     "friend": "meilleur_ami meilleure_amie pote copain",
     "pets": (
@@ -89,13 +95,14 @@ CUES = {
         "chiots minou matou adopt*"
     ),
     "leisure": (
-        "activite* detend* exerce_*_sport pratique passe_*_temps soirees entraine | entraine* "
-        "marathon nager courir course velo cyclisme rando* marche escalade surf voile aviron "
-        "kayak volley handball basket rugby badminton squash golf boxe judo karate escrime patin* "
-        "plongee poterie ceramique couture coudre tricot* crochet brod* dessin* photo* theatre "
-        "zumba pilates salsa tango danse potager jardin* puzzle* mots_croises camping champignons "
-        "pecher aquarelle* calligraphie petanque equitation cuisine origami chorale flechettes "
-        "billard genealogie collectionne philatelie club_de_lecture"
+        "activite* detend* exerce_*_sport pratique passe_*_temps soirees entraine en_forme "
+        "la_forme | entraine* marathon nager courir course velo cyclisme rando* marche escalade "
+        "surf voile aviron kayak volley handball basket rugby badminton squash golf boxe judo "
+        "karate escrime patin* plongee poterie ceramique couture coudre tricot* crochet brod* "
+        "dessin* photo* theatre zumba pilates salsa tango danse potager jardin* puzzle* "
+        "mots_croises camping champignons pecher aquarelle* calligraphie petanque equitation "
+        "cuisine origami chorale flechettes billard genealogie collectionne philatelie "
+        "club_de_lecture en_forme"
     ),
     "music": (
         "instrument_* joue_*_instrument genre ecoute | saxophone trompette trombone clarinette "
@@ -150,7 +157,8 @@ CUES = {
     "car": (
         "moto scooter roule camion | moto scooter volkswagen opel toyota ford dacia fiat bmw audi "
         "tesla kia hyundai mazda clio twingo electrique permis camping-car fourgon van utilitaire "
-        "permis_de_conduire suzuki nissan volvo mini jeep seat skoda"
+        "permis_de_conduire suzuki nissan volvo mini jeep seat skoda velo trottinette cyclomoteur "
+        "mobylette"
     ),
     "appointment": (
         "rdv medecin_quand consultation dentiste_quand entretien | consultation dentiste "
@@ -159,13 +167,13 @@ CUES = {
     "medication": (
         "traite* ordonnance cachet* pilule* | ordonnance cachet* pilule inhalateur insuline "
         "antibiotique* ibuprofene doliprane paracetamol sirop gouttes mg piqure* ventoline "
-        "traitement"
+        "traitement prescrit"
     ),
     "phone": "appeler numero_* | portable",
     "device": (
         "telephone_*_utilise ordinateur appareil tablette smartphone ordi portable_*_utilise | "
         "iphone android samsung ordinateur ordi macbook tablette ipad xiaomi pixel windows linux "
-        "smartphone"
+        "smartphone fairphone nokia huawei motorola oppo oneplus honor realme xperia redmi"
     ),
     "learning": (
         "apprendre formation lecons inscri* | apprendre lecons inscri* initiation atelier me_mets_a"
@@ -180,8 +188,9 @@ CUES = {
     ),
     "colour": "couleur couleurs | couleur",
     "fear": (
-        "peur craint phobie effraie redoute effray* | peur crains phobie panique effraie terrifi* "
-        "angoisse j'ai_peur redoute vertige claustrophob* araignees hauteurs me_terrifie"
+        "peur craint phobie effraie redoute effray* trouille phobie* | peur crains phobie panique "
+        "effraie terrifi* angoisse j'ai_peur redoute vertige claustrophob* araignees hauteurs "
+        "me_terrifie trouille frousse flippe* angoisse*"
     ),
     "goal": "but objectif reve ambition | objectif mon_reve reve_de economise un_jour",
     "doctor": (
@@ -222,4 +231,10 @@ CUES = {
     ),
     "email": "adresse_e-mail adresse_mail adresse_electronique adresse_email |",
     "delivery": "colis livr* commande* expedi* | colis livre* commande* envoie* expedi*",
+    "nickname": (
+        "surnom* sobriquet appeler | appelle-moi appelez-moi on_m'appelle m'appellent surnom* "
+        "tout_le_monde_m'appelle"
+    ),
+    "neighbour": "voisin voisine voisins voisines",
+    "relation": "qui_est qui_sont |",
 }

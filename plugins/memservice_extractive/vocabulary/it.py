@@ -11,15 +11,15 @@ CUES = {
         "nuovo_appartamento casa_mia"
     ),
     "origin": (
-        "originari* provenienza proviene radici luogo_di_nascita | originari* radici provengo "
-        "sono_nat*"
+        "originari* provenienza proviene radici luogo_di_nascita infanzia | originari* radici "
+        "provengo sono_nat* infanzia sono_cresciut*"
     ),
     "employer": (
         "datore impresa negozio posto_di_lavoro occupat* dipendente si_guadagna guadagna_*_vivere "
         "| impresa negozio posto assun* licenzi* dimess* promoss* promozione nuovo_lavoro turno "
         "turni contratto stage tirocinio partita_iva fabbrica ospedale gestisco dirigo aperto_un "
         "aperto_una apro mi_sono_licenziat* cambiato_lavoro nuovo_impiego lavoro_presso lavoro_in "
-        "mia_attivita in_proprio disoccupat*"
+        "mia_attivita in_proprio disoccupat* vendo riparo"
     ),
     "profession": (
         "mestiere di_cosa_si_occupa occupazione si_guadagna fa_nella_vita che_lavoro ruolo "
@@ -35,7 +35,7 @@ CUES = {
         "come_commess* apicolt* impiegat* di_professione tassista macchinista professoressa "
         "professore maestra gestisco dirigo faccio_l'* faccio_lo lavoro_da sono_*ista sono_*logo "
         "sono_*loga sono_*grafo sono_*grafa sono_*tore sono_*trice sono_*iere sono_*iera "
-        "sono_*aio sono_*aia sono_chef sono_giudice casaling* disoccupat* geometra"
+        "sono_*aio sono_*aia sono_chef sono_giudice casaling* disoccupat* geometra vendo riparo"
     ),
     "age": (
         "eta anni_ha quanti_anni_* | anni_compiuti compio_# compiro_# ne_ho_# trentina quarantina"
@@ -58,14 +58,15 @@ CUES = {
         "tollera reazione evitare non_puo_mangiare fa_male puo_*_mangiare vietat* | tollero "
         "reazione gonfia* orticaria non_posso_mangiare celiac* starnut* raffreddore_da_fieno "
         "fanno_venire fa_venire mi_gonfi* prurito pizzica bolle macchie starnutisc* mi_fa_male "
-        "mi_fanno_male vietat* asma_da shock"
+        "mi_fanno_male vietat* asma_da shock allergologo"
     ),
     "health": (
-        "problema_di_salute problemi_di_salute patologia dolori soffre_* | soffro dolore mal_di "
-        "ipertensione pressione tiroide artrite epiless* anemi* depress* ansia insonnia cancro "
-        "tumore ernia sciatica rotto slogat* frattura incinta colesterolo celiac* dermatite "
-        "psoriasi dislessi* apnea vertigini apparecchio_acustico reflusso asmatic* diabetic* "
-        "epilettic* infarto ictus sedia_a_rotelle sord* daltonic*"
+        "problema_di_salute problemi_di_salute patologia dolori soffre_* intervento operano | "
+        "soffro dolore mal_di ipertensione pressione tiroide artrite epiless* anemi* depress* "
+        "ansia insonnia cancro tumore ernia sciatica rotto slogat* frattura incinta colesterolo "
+        "celiac* dermatite psoriasi dislessi* apnea vertigini apparecchio_acustico reflusso "
+        "asmatic* diabetic* epilettic* infarto ictus sedia_a_rotelle sord* daltonic* operano "
+        "operar* intervento"
     ),
     "partner": (
         "stato_civile relazione coniuge sta_con sentimental* | divorziat* separat* vedov* "
@@ -86,16 +87,17 @@ CUES = {
         "levriero pappagalli cocorita cocorite calopsite furett* porcellini_d'india gerbillo "
         "cincilla riccio axolotl rana rospo camaleonte tarantola piccione piccioni pecora pecore "
         "alpaca maiale maialino pony oca oche dalmata husky chihuahua pastore_tedesco golden "
-        "setter gattini cuccioli micio adott*"
+        "setter gattini cuccioli micio adott* mulo mucca cavalla"
     ),
     "leisure": (
-        "tempo_libero attivita allena esercizio svago rilassa interessi si_diverte fa_per_hobby | "
-        "mi_alleno allenamento palestra maratona nuotare corsa ciclismo bici escursion* trekking "
-        "cammin* montagna vela surf canottaggio pallavolo basket rugby golf pugilato boxe judo "
-        "karate scherma pattin* sciare sci sub immersioni ceramica cucire cucito maglia uncinetto "
-        "ricam* disegn* fotograf* teatro zumba pilates salsa tango ballare orto giardin* puzzle "
-        "cruciverba campeggio funghi pescare acquerell* calligrafia bocce equitazione cucinare "
-        "padel modellismo coro freccette biliardo genealogia colleziono gruppo_di_lettura burraco"
+        "tempo_libero attivita allena esercizio svago rilassa interessi si_diverte fa_per_hobby "
+        "in_forma passione per_passione | mi_alleno allenamento palestra maratona nuotare corsa "
+        "ciclismo bici escursion* trekking cammin* montagna vela surf canottaggio pallavolo "
+        "basket rugby golf pugilato boxe judo karate scherma pattin* sciare sci sub immersioni "
+        "ceramica cucire cucito maglia uncinetto ricam* disegn* fotograf* teatro zumba pilates "
+        "salsa tango ballare orto giardin* puzzle cruciverba campeggio funghi pescare acquerell* "
+        "calligrafia bocce equitazione cucinare padel modellismo coro freccette biliardo "
+        "genealogia colleziono gruppo_di_lettura burraco in_forma"
     ),
     "music": (
         "genere ascolta suonare | sassofono tromba trombone clarinetto oboe arpa ukulele "
@@ -126,9 +128,9 @@ CUES = {
         "ferie"
     ),
     "commute": (
-        "va_al_lavoro raggiunge_il_lavoro mezzo_di_trasporto sposta* si_muove si_sposta | bici "
-        "metro tram autobus treno a_piedi monopattino pendolare in_bici in_bicicletta in_moto "
-        "scooter"
+        "va_al_lavoro raggiunge_il_lavoro mezzo_di_trasporto sposta* si_muove si_sposta mezzo | "
+        "bici metro tram autobus treno a_piedi monopattino pendolare in_bici in_bicicletta "
+        "in_moto scooter"
     ),
     "study": (
         "laurea facolta corso_di_laurea iscritt* scuola liceo | laurea laureat* facolta master "
@@ -144,9 +146,10 @@ CUES = {
     ),
     "plans": "intende intenzione | intendo prossim* ho_in_programma",
     "car": (
-        "moto motorino veicolo guida_* | moto motorino vespa scooter alfa lancia audi bmw ford "
-        "opel renault peugeot citroen dacia tesla volkswagen golf hyundai kia elettrica patente "
-        "camper furgone roulotte suzuki nissan volvo mini jeep skoda seat"
+        "moto motorino veicolo guida_* mezzo | moto motorino vespa scooter alfa lancia audi bmw "
+        "ford opel renault peugeot citroen dacia tesla volkswagen golf hyundai kia elettrica "
+        "patente camper furgone roulotte suzuki nissan volvo mini jeep skoda seat bici bicicletta "
+        "monopattino giro_con giro_in mi_sposto_* mi_muovo_*"
     ),
     "appointment": (
         "dentista_quando medico_quando colloquio controllo | dentista controllo colloquio alle_# "
@@ -154,13 +157,13 @@ CUES = {
     ),
     "medication": (
         "cura terapia compress* | compress* inalatore insulina antibiotic* ibuprofene tachipirina "
-        "sciroppo gocce mg iniezion* terapia antistaminic*"
+        "sciroppo gocce mg iniezion* terapia antistaminic* prescritto pastigli* pillol*"
     ),
     "phone": "cellulare numero_* chiamare | cellulare",
     "device": (
         "telefono_usa cellulare_usa computer portatile dispositivo tablet smartphone che_telefono "
         "| iphone android samsung computer portatile macbook tablet ipad xiaomi pixel windows "
-        "linux smartphone"
+        "linux smartphone fairphone nokia huawei motorola oppo oneplus honor realme xperia redmi"
     ),
     "learning": "imparare lezioni iscritt* sta_studiando | imparando iscritt* lezione",
     "smoking": "fumare sigarett* tabacco svapa | fumare svapo smesso_di_fumare",
@@ -173,7 +176,8 @@ CUES = {
     "colour": "colore colori | colore",
     "fear": (
         "paura teme fobia spaventa terrore spaventano | paura temo fobia panico spaventa "
-        "terrorizza ho_paura mi_fa_paura mi_fanno_paura vertigini claustrofob* ragni altezze"
+        "terrorizza ho_paura mi_fa_paura mi_fanno_paura vertigini claustrofob* ragni altezze "
+        "terrore fifa"
     ),
     "goal": (
         "obiettivo sogno sogna meta ambizione | obiettivo sogno mio_sogno risparmiando un_giorno"
@@ -202,7 +206,7 @@ CUES = {
         "java photoshop"
     ),
     "project": "progetto progetti scrivendo lavorando | progetto progetti scrivendo tesi",
-    "collection": "colleziona collezione | colleziono collezione",
+    "collection": "colleziona collezione raccogli* | colleziono collezione raccolgo",
     "volunteering": "volontari* associazione | volontari* associazione canile",
     "garden": (
         "giardino piante orto balcone coltiva | giardino piante orto balcone coltivo pomodori"
@@ -221,4 +225,12 @@ CUES = {
     ),
     "email": "indirizzo_e-mail indirizzo_email indirizzo_di_posta indirizzo_mail |",
     "delivery": "pacco pacchi spedi* consegn* ordini",
+    "nickname": (
+        "soprannome nomignolo chiamarlo chiamarla | chiamami mi_chiamano soprannome nomignolo"
+    ),
+    "neighbour": (
+        "vicino_di_casa vicina_di_casa vicini_di_casa | vicino_di_casa vicina_di_casa "
+        "vicini_di_casa mio_vicino mia_vicina i_vicini"
+    ),
+    "relation": "chi_e chi_sono |",
 }

@@ -9,29 +9,33 @@ CUES = {
         "compramos_uma_casa divido_apartamento vivendo_em morando me_mudei nos_mudamos "
         "estou_morando moro_com apartamento_novo casa_nova"
     ),
-    "origin": "natural_de procedencia raizes onde_nasceu | natural_de raizes criad* origin*",
+    "origin": (
+        "natural_de procedencia raizes onde_nasceu infancia | natural_de raizes criad* origin* "
+        "infancia"
+    ),
     "employer": (
-        "empregador companhia local_de_trabalho empregad* contratad* negocio loja ganha_*_vida | "
-        "companhia loja contratad* contrataram promovid* promocao demissao pedi_as_contas "
-        "autonom* novo_emprego turno plantao carteira_assinada fabrica hospital estagi* "
-        "mudei_de_emprego troquei_de_emprego abri_um abri_uma montei administro gerencio "
+        "empregador companhia local_de_trabalho empregad* contratad* negocio loja ganha_*_vida "
+        "sustento | companhia loja contratad* contrataram promovid* promocao demissao "
+        "pedi_as_contas autonom* novo_emprego turno plantao carteira_assinada fabrica hospital "
+        "estagi* mudei_de_emprego troquei_de_emprego abri_um abri_uma montei administro gerencio "
         "dirijo_uma agora_sou fui_contratad* fui_demitid* pedi_demissao trabalho_em trabalho_na "
-        "trabalho_no desempregad* negocio_proprio por_conta_propria"
+        "trabalho_no desempregad* negocio_proprio por_conta_propria vendo conserto dou_aula*"
     ),
     "profession": (
         "que_faz_da_vida cargo funcao trabalha_com trabalha_como ganha_a_vida o_que_*_faz "
-        "em_que_trabalha ganha_*_vida | sou_arquitet* sou_contador* sou_jornalista sou_dentista "
-        "sou_bombeir* sou_policial sou_piloto sou_encanador* sou_carpinteir* sou_pintor* "
-        "sou_padeir* sou_cabeleireir* sou_motorista sou_tradutor* sou_fotograf* sou_designer "
-        "sou_programador* sou_psicolog* sou_veterinari* sou_farmaceutic* sou_agricultor* "
-        "sou_pedreiro sou_ator sou_atriz sou_music* sou_biolog* sou_quimic* sou_secretari* "
-        "sou_vendedor* sou_fisioterapeuta sou_cozinheir* sou_garcon* sou_mecanic* sou_eletricista "
-        "arquitet* jornalista enfermeir* professor* engenheir* advogad* programador* psicolog* "
-        "veterinari* farmaceutic* padeir* cabeleireir* carpinteir* encanador* tradutor* fotograf* "
-        "motorista costureir* confeiteir* bibliotecari* como_* dou_aula dou_aulas estagiari* "
-        "agora_sou sou_*ista sou_*logo sou_*loga sou_*grafo sou_*grafa sou_*dor sou_*dora "
-        "sou_*tor sou_*tora sou_*eira sou_*eiro sou_guia sou_chef sou_juiz* trabalho_de "
-        "administro gerencio dona_de_casa desempregad* guia_num guia_numa"
+        "em_que_trabalha ganha_*_vida sustento | sou_arquitet* sou_contador* sou_jornalista "
+        "sou_dentista sou_bombeir* sou_policial sou_piloto sou_encanador* sou_carpinteir* "
+        "sou_pintor* sou_padeir* sou_cabeleireir* sou_motorista sou_tradutor* sou_fotograf* "
+        "sou_designer sou_programador* sou_psicolog* sou_veterinari* sou_farmaceutic* "
+        "sou_agricultor* sou_pedreiro sou_ator sou_atriz sou_music* sou_biolog* sou_quimic* "
+        "sou_secretari* sou_vendedor* sou_fisioterapeuta sou_cozinheir* sou_garcon* sou_mecanic* "
+        "sou_eletricista arquitet* jornalista enfermeir* professor* engenheir* advogad* "
+        "programador* psicolog* veterinari* farmaceutic* padeir* cabeleireir* carpinteir* "
+        "encanador* tradutor* fotograf* motorista costureir* confeiteir* bibliotecari* como_* "
+        "dou_aula dou_aulas estagiari* agora_sou sou_*ista sou_*logo sou_*loga sou_*grafo "
+        "sou_*grafa sou_*dor sou_*dora sou_*tor sou_*tora sou_*eira sou_*eiro sou_guia sou_chef "
+        "sou_juiz* trabalho_de administro gerencio dona_de_casa desempregad* guia_num guia_numa "
+        "vendo conserto dou_aula*"
     ),
     "age": "que_idade quantos_anos_* | fiz_# faco_# fiz_*_anos trintao trinta_anos",
     "birthday": (
@@ -53,14 +57,15 @@ CUES = {
     "allergy": (
         "tolera evitar reacao nao_pode_comer faz_mal proibid* | reacao faz_mal incho coceira "
         "urticaria nao_posso_comer celiac* espirr* rinite inchad* coca empolad* passo_mal "
-        "me_faz_mal fazem_mal manchas proibid*"
+        "me_faz_mal fazem_mal manchas proibid* alergista nao_posso_tomar passo_mal_com"
     ),
     "health": (
-        "problema_de_saude condicao dor dores enfermidade padece | sofro dor dores pressao_alta "
-        "hipertensao tireoide artrite artrose epilep* anemi* depress* ansiedade insonia cancer "
-        "hernia ciatica quebrei torci fratura gravida colesterol psoriase tdah dislexi* apneia "
-        "vertigem labirintite aparelho_auditivo refluxo asmatic* diabetic* epiletic* infarto avc "
-        "cadeira_de_rodas surd* daltonic*"
+        "problema_de_saude condicao dor dores enfermidade padece operar operacao | sofro dor "
+        "dores pressao_alta hipertensao tireoide artrite artrose epilep* anemi* depress* "
+        "ansiedade insonia cancer hernia ciatica quebrei torci fratura gravida colesterol "
+        "psoriase tdah dislexi* apneia vertigem labirintite aparelho_auditivo refluxo asmatic* "
+        "diabetic* epiletic* infarto avc cadeira_de_rodas surd* daltonic* operar operado operada "
+        "operacao"
     ),
     "partner": (
         "estado_civil relacionamento conjuge casal sai_com | divorciad* separad* viuv* minha_ex "
@@ -72,7 +77,10 @@ CUES = {
         "mais_velh* mais_nov*"
     ),
     "siblings": "irmao irma irmas | irmao irma irmas gemeo gemea",
-    "relatives": "cunhad* sogr* neto neta netos genro nora padrasto madrasta padrinho madrinha",
+    "relatives": (
+        "cunhad* sogr* neto neta netos genro nora padrasto madrasta padrinho madrinha comadre "
+        "compadre afilhad* entead*"
+    ),
     "friend": "melhor_amig*",
     "pets": (
         "bicho bichinho pet filhote | pet filhote cachorrinh* gatinha labrador poodle salsicha "
@@ -80,16 +88,17 @@ CUES = {
         "galinha* pato rato hamster jabuti vira-latas papagaios furao porquinho-da-india "
         "porquinhos gerbil chinchila ourico axolote ra sapo camaleao aranha pombo* ovelha* alpaca "
         "porco* potro egua ganso dalmata husky chihuahua pastor_alemao golden gatinh* filhote* "
-        "adot*"
+        "adot* burro mula vaca"
     ),
     "leisure": (
-        "diverte atividade treina exercicio exercicios distrai relaxa interesses faz_no_tempo | "
-        "treino treinar academia maratona nadar natacao correr corrida ciclismo bike bicicleta "
-        "trilha trilhas caminhada montanhismo surf* remo caiaque volei basquete padel golfe boxe "
-        "judo jiu-jitsu capoeira karate esgrima patin* esqui mergulh* ceramica costura* tricot* "
-        "croche bord* desenh* fotograf* teatro zumba pilates salsa samba forro danca horta "
-        "jardin* videogame quebra-cabeca* palavras_cruzadas acampar pescar aquarela* caligrafia "
-        "cozinhar marcenaria coleciono coral sinuca dardos genealogia clube_do_livro"
+        "diverte atividade treina exercicio exercicios distrai relaxa interesses faz_no_tempo "
+        "em_forma | treino treinar academia maratona nadar natacao correr corrida ciclismo bike "
+        "bicicleta trilha trilhas caminhada montanhismo surf* remo caiaque volei basquete padel "
+        "golfe boxe judo jiu-jitsu capoeira karate esgrima patin* esqui mergulh* ceramica "
+        "costura* tricot* croche bord* desenh* fotograf* teatro zumba pilates salsa samba forro "
+        "danca horta jardin* videogame quebra-cabeca* palavras_cruzadas acampar pescar aquarela* "
+        "caligrafia cozinhar marcenaria coleciono coral sinuca dardos genealogia clube_do_livro "
+        "em_forma"
     ),
     "music": (
         "genero ouve escuta tocar | saxofone trompete trombone clarinete oboe harpa ukulele "
@@ -139,7 +148,8 @@ CUES = {
     "car": (
         "moto motocicleta veiculo que_carro | moto volkswagen gol chevrolet onix honda hyundai "
         "kia renault peugeot ford palio uno fusca eletrico carteira_de_motorista hb20 corolla "
-        "meu_carro trailer motorhome suzuki nissan volvo jeep caminhonete"
+        "meu_carro trailer motorhome suzuki nissan volvo jeep caminhonete bicicleta bike patinete "
+        "lambreta"
     ),
     "appointment": (
         "medico_quando dentista_quando exame entrevista agendad* | exame dentista medico "
@@ -148,12 +158,13 @@ CUES = {
     "medication": (
         "farmaco* tratamento comprimido* receit* | comprimido* inalador insulina antibiotic* "
         "ibuprofeno paracetamol dipirona xarope gotas mg injecao losartana tratamento receit* "
-        "bombinha"
+        "bombinha receitou"
     ),
     "phone": "telefonar celular_numero ligar numero_* | celular whatsapp zap",
     "device": (
         "notebook computador dispositivo tablet celular_* smartphone | notebook computador laptop "
-        "macbook tablet ipad xiaomi pixel windows linux android moto_g"
+        "macbook tablet ipad xiaomi pixel windows linux android moto_g fairphone nokia huawei "
+        "oppo oneplus honor realme xperia redmi"
     ),
     "learning": "aprender aprendendo aulas | aprendendo aprender matricul* comecei_aulas oficina",
     "smoking": "cigarro* fumar vape tabaco | fumo fumar cigarro* vape parei_de_fumar",
@@ -168,8 +179,8 @@ CUES = {
     ),
     "colour": "cor cores | cor",
     "fear": (
-        "medo teme fobia assusta pavor assustam | medo temo fobia panico assusta pavor tenho_medo "
-        "me_da_medo vertigem claustrofob* aranhas altura"
+        "medo teme fobia assusta pavor assustam panico | medo temo fobia panico assusta pavor "
+        "tenho_medo me_da_medo vertigem claustrofob* aranhas altura"
     ),
     "goal": (
         "meta objetivo sonho sonha ambicao | meta objetivo meu_sonho sonho_em juntando_dinheiro "
@@ -218,4 +229,7 @@ CUES = {
     "delivery": (
         "encomenda* pacote* entreg* pedidos envi* | encomenda* pacote* entreg* pedidos mande*"
     ),
+    "nickname": "apelido alcunha chamar | me_chame me_chamam me_chama apelido alcunha",
+    "neighbour": "vizinho vizinha vizinhos vizinhas",
+    "relation": "quem_e quem_sao |",
 }
