@@ -7,11 +7,17 @@ from collections.abc import Collection, Iterable, Iterator
 
 from memservice.spi.reasoner import Derived, DeriveRequest, Statement, Utterance
 from memservice_extractive.attributes import attributes
+from memservice_extractive.facts import read
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.prose import own_lines
 from memservice_extractive.relevance import REPLY_MARK
 from memservice_extractive.replacing import with_replacements
-from memservice_extractive.replies import begins_with_pronoun, is_short_reply, last_question
+from memservice_extractive.replies import (
+    begins_with_pronoun,
+    is_fragment,
+    is_short_reply,
+    last_question,
+)
 from memservice_extractive.sentences import MAX_LENGTH, split
 from memservice_extractive.tails import statement_within
 from memservice_extractive.worth import Judgement, judge
@@ -96,17 +102,35 @@ def _whole(
             if len(reply) <= MAX_LENGTH:
                 sentences_with_context.append((reply, Judgement("statement")))
                 continue
-        before, asked = asked, sentence if judgement.kind in ("question", "command") else ""
+        own_question, asked = (
+            asked,
+            sentence if judgement.kind in ("question", "command") else "",
+        )
         if not judgement.keep:
             continue
-        if before and begins_with_pronoun(sentence) and f"{before} {sentence}" in text:
-            sentences_with_context.append((f"{before} {sentence}", judgement))
+        joined = f"{own_question} {sentence}"
+        if (
+            own_question
+            and begins_with_pronoun(sentence)
+            and len(joined) <= MAX_LENGTH
+            and joined in text
+        ):
+            sentences_with_context.append((joined, judgement))
             continue
-        if sentences_with_context and begins_with_pronoun(sentence):
+        if sentences_with_context and (
+            begins_with_pronoun(sentence)
+            or (judgement.kind == "statement" and is_fragment(sentence))
+        ):
             before, first = sentences_with_context[-1]
             space = "" if detect(sentence) in UNSPACED else " "
             joined = f"{before}{space}{sentence}"
-            if len(joined) <= MAX_LENGTH and joined.removeprefix(f"{question}{REPLY_MARK}") in text:
+            fact = read(before)
+            if (
+                # A longer sentence would not be read as the value of a slot any more.
+                (fact is None or fact.slot is None)
+                and len(joined) <= MAX_LENGTH
+                and joined.removeprefix(f"{question}{REPLY_MARK}") in text
+            ):
                 sentences_with_context[-1] = joined, first
                 continue
         sentences_with_context.append((sentence, judgement))

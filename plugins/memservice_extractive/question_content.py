@@ -21,6 +21,7 @@ COVERED = {
     "phone": ("device",),
     "friend": ("partner",),
     "partner": ("pets",),
+    "profession": ("relation",),
 }
 """Topics whose words can be part of an expression of another: "address" in "e-mail address"."""
 BROADER = {"allergy": frozenset({"food", "drink", "health"}), "medication": frozenset({"health"})}
@@ -110,13 +111,15 @@ def _is_within(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool
 
 
 def _choices(spans: Mapping[str, Sequence[tuple[int, int]]]) -> list[frozenset[str]]:
-    """The topics that share a word of the question, together."""
+    """The topics that share a word of the question, together; a relative and what is asked about it
+    stay apart."""
     choices: list[tuple[set[str], list[tuple[int, int]]]] = []
     for topic, topic_spans in spans.items():
         joined, joined_spans = {topic}, list(topic_spans)
         separate = []
         for choice in choices:
-            if any(a < d and c < b for a, b in joined_spans for c, d in choice[1]):
+            is_alike = (topic in topics.RELATIVES) == (not choice[0].isdisjoint(topics.RELATIVES))
+            if is_alike and any(a < d and c < b for a, b in joined_spans for c, d in choice[1]):
                 joined |= choice[0]
                 joined_spans += choice[1]
             else:

@@ -64,7 +64,9 @@ _BEFORE_NAME = (
     r"|зовут )?"
 )
 """Between a relative and its name, for folded text."""
-_CLAUSE_END = re.compile(r"[,;:.!?，。；！？]\s*")
+_CLAUSE_END = re.compile(
+    r"[,;:.!?，。；！？]\s*|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|mas|и|а|но)\s"
+)
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
 _JA_SUBJECT = re.compile(r"[^、。と]{1,8}?[はが]")
 """A relative that is the subject of its sentence, in Japanese: not "with my sister"."""
@@ -316,7 +318,10 @@ class Question:
         before = ""
         for clause in _CLAUSE_END.split(sentence):
             if self.content.topics & _topics_told(clause, language, self.content.topics):
-                if not (begins_with_pronoun(clause) and relatives.search(fold(before))):
+                if not (
+                    (begins_with_pronoun(clause) and relatives.search(fold(before)))
+                    or _is_about_other(clause, language)
+                ):
                     return False
                 is_of_other = True
             before += f"{clause} "

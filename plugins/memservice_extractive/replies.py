@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 
 from memservice.domain.text.folding import fold
+from memservice_extractive import topics
 from memservice_extractive.facts import read
 from memservice_extractive.language import UNSPACED, detect, words
-from memservice_extractive.lexicon import FIRST_PERSON
+from memservice_extractive.lexicon import FIRST_PERSON, STOP
 from memservice_extractive.sentences import split
-from memservice_extractive.worth import is_question, judge
+from memservice_extractive.worth import core, is_question, judge
 
 MAX_REPLY_WORDS = 9
 MAX_REPLY_CHARACTERS = 24
@@ -22,6 +23,7 @@ MIN_QUESTION_LETTERS = 3
 MAX_QUESTION = 200
 """Characters of a question that is stored with its reply."""
 _MAX_READ = 4_000
+MAX_FRAGMENT_WORDS = 3
 _LETTER = re.compile(r"[^\W\d_]")
 
 _PRONOUN = re.compile(
@@ -96,6 +98,21 @@ def begins_with_pronoun(sentence: str) -> bool:
     if _PRONOUN.match(folded, _start(folded)) and not _NOT_A_SUBJECT.match(folded):
         return True
     return bool(_COPULA.match(sentence)) and detect(sentence) not in _ES_IS_A_PRONOUN
+
+
+def is_fragment(sentence: str) -> bool:
+    """Whether it begins with a few words without a verb of the speaker, which continue the sentence
+    before it: "I bought a horn! Second hand, dented."."""
+    first, comma, _ = sentence.partition(",")
+    tokens = words(first)
+    if not comma or not 0 < len(tokens) <= MAX_FRAGMENT_WORDS:
+        return False
+    language = detect(sentence)
+    if tokens[0] in STOP.get(language, STOP["en"]) - FIRST_PERSON.get(language, frozenset()):
+        return False  # a place or time: "In Rome, she …"
+    if language in UNSPACED or core(sentence, language) != sentence:
+        return False
+    return not topics.cues(language).subject.search(fold(sentence)) and read(sentence) is None
 
 
 def _start(folded: str) -> int:

@@ -81,6 +81,13 @@ _NO_DURATION = {
 MIN_INFLECTED = 4
 WITH_PLURAL_S = frozenset({"en", "es", "fr", "pt"})
 GENDER_ENDINGS = {"es": "[oa]s?", "it": "[oaie]", "pt": "[oa]s?"}
+COPULAS = {
+    "es": ("soy_", "es_"),
+    "fr": ("je_suis_", "est_"),
+    "it": ("sono_", "e_"),
+    "pt": ("sou_", "e_"),
+}
+""""I am" and "is" in cues."""
 WITH_GENDER = frozenset({"pets", "profession"})
 """Topics whose nouns have both genders: of animals and of persons."""
 _WORD_ENDS = (r"(?<![^\W_])", r"(?![^\W_])")
@@ -123,6 +130,8 @@ def cues(language: str) -> Cues:
         usual_cues, more_cues = _both(module.CUES.get(topic, "")), _both(more.get(topic, ""))
         question_cues, statement_cues = map(" ".join, zip(usual_cues, more_cues, strict=True))
         is_relative = topic in RELATIVES
+        if topic == "profession":
+            statement_cues += _in_third_person(statement_cues, name)
         questions[topic] = pattern(question_cues, has_spaces, name, is_relative=is_relative)
         statements[topic] = pattern(
             statement_cues,
@@ -156,6 +165,15 @@ def _both(cue_list: str) -> tuple[str, str]:
     """The cues of questions and those of statements."""
     before, bar, after = cue_list.partition(" |")
     return before, after if bar else before
+
+
+def _in_third_person(cue_list: str, language: str) -> str:
+    """The cues with "I am" once more with "is", for what is told of a relative."""
+    if language not in COPULAS:
+        return ""
+    first, third = COPULAS[language]
+    cues_of_speaker = (cue for cue in cue_list.split() if cue.startswith(first))
+    return "".join(f" {third}{cue.removeprefix(first)}" for cue in cues_of_speaker)
 
 
 def pattern(

@@ -21,7 +21,7 @@ CUES = {
         "au_chomage reconversion pris_un_poste rejoint je_vends je_repare j'enseigne"
     ),
     "profession": (
-        "profession* exerce gagne_*_vie travaille_*_comme boulot quel_poste occupe | "
+        "profession* exerce gagne_*_vie travaille_*_comme boulot quel_poste occupe dans_la_vie | "
         "je_suis_architecte* je_suis_comptable* je_suis_journaliste* je_suis_dentiste* "
         "je_suis_pompier* je_suis_policier* je_suis_pilote* je_suis_plombi* je_suis_menuisi* "
         "je_suis_peintre* je_suis_boulang* je_suis_coiffeu* je_suis_chauffeu* je_suis_traduct* "

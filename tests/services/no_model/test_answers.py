@@ -37,10 +37,10 @@ UNSEEN = Path(__file__).parent / "unseen"
 THIRD = Path(__file__).parent / "third"
 """Conversations about pets, journeys, new work, diets, corrections and fiction in nine languages,
 written before the rules were read; the rules were fitted to them afterwards."""
-FLOORS = {SECOND: (113, 37), UNSEEN: (101, 35), THIRD: (105, 31)}
+FLOORS = {SECOND: (114, 37), UNSEEN: (103, 35), THIRD: (105, 32)}
 """Questions that are answered, and questions without an answer that are not answered: a little
-below what was measured, 115 of 120 and 38 of 40, 103 of 108 and 36 of 36 (75 and 28 before the
-rules were fitted to them), 107 of 108 and 32 of 36 (93 and 25 before)."""
+below what was measured, 116 of 120 and 38 of 40, 105 of 108 and 36 of 36 (75 and 28 before the
+rules were fitted to them), 107 of 108 and 33 of 36 (93 and 25 before)."""
 
 
 @cache

@@ -95,3 +95,40 @@ def test_statements_about_one_relative_answer_nothing_about_another_person(
 def test_a_relative_answers_only_what_is_told_of_it() -> None:
     assert not answers("Where did Ada meet her husband?", "My husband Tom hung the lights.", "en")
     assert not answers("Where does Ada's sister live?", "My sister-in-law lives in Oslo.", "en")
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "of_speaker", "statement"),
+    [
+        ("de", "Wo wohnt Adas Schwester?", "Wo wohnt Ada?", "Meine Schwester wohnt in Oslo."),
+        ("en", "Where does her sister live?", "Where does Ada live?", "My sister lives in Oslo."),
+        ("es", "¿Dónde vive su hermana?", "¿Dónde vive Ada?", "Mi hermana vive en Oslo."),
+        ("fr", "Où habite sa sœur ?", "Où habite Ada ?", "Ma sœur habite à Oslo."),
+        ("it", "Dove abita sua sorella?", "Dove abita Ada?", "Mia sorella abita a Oslo."),
+        ("pt", "Onde mora a irmã de Ada?", "Onde mora Ada?", "Minha irmã mora em Oslo."),
+        ("ru", "Где живёт её сестра?", "Где живёт Ада?", "Моя сестра живёт в Осло."),
+        ("zh", "她姐姐住在哪里？", "Ada住在哪里？", "我姐姐住在奥斯陆，我常去看她。"),
+        ("ja", "妹さんはどこに住む？", "Adaはどこに住む？", "妹はオスロに住む。"),
+    ],
+)
+def test_what_is_told_of_a_relative_answers_only_questions_about_the_relative(
+    language: str, question: str, of_speaker: str, statement: str
+) -> None:
+    assert answers(question, statement, language)
+    assert not answers(of_speaker, statement, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "statement"),
+    [
+        ("de", "Was arbeitet ihr Bruder?", "Mein Bruder ist Koch."),
+        ("es", "¿En qué trabaja su hermana?", "Mi hermana es policía."),
+        ("fr", "Que fait son frère dans la vie ?", "Mon frère est cuisinier."),
+        ("it", "Che lavoro fa sua sorella?", "Mia sorella è meccanica."),
+        ("pt", "Qual é a profissão da irmã dela?", "Minha irmã é policial."),
+    ],
+)
+def test_professions_are_read_in_the_third_person(
+    language: str, question: str, statement: str
+) -> None:
+    assert answers(question, statement, language)

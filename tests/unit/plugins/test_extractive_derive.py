@@ -92,6 +92,33 @@ def test_news_that_begin_with_laughter_stay(text: str) -> None:
     assert [content for content, _ in derived(says(1, "bob", text))] == [text]
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "expected"),
+    [
+        (
+            "Do you have pets?",
+            "Yes, a small rabbit by the name of Dot.",
+            ["Do you have pets? – Yes, a small rabbit by the name of Dot."],
+        ),
+        ("Wollen Sie das ändern?", "Ändern.", []),
+        ("", "I bought a horn! Second hand, dented.", ["I bought a horn! Second hand, dented."]),
+        ("", "I live in Oslo. Nice town, small.", ["I live in Oslo.", "Nice town, small."]),
+        (
+            "",
+            "Mi ricordi la visita dal notaio? È il 15 marzo alle 16.",
+            ["Mi ricordi la visita dal notaio? È il 15 marzo alle 16."],
+        ),
+        ("", "In Rome it rained. In May, my sister fell.", ["In May, my sister fell."]),
+    ],
+)
+def test_statements_keep_the_text_that_they_need(
+    question: str, text: str, expected: list[str]
+) -> None:
+    asked = [says(1, "ada", question)] if question else []
+    statements = [content for content, _ in derived(*asked, says(2, "bob", text))]
+    assert [each for each in statements if each != "In Rome it rained."] == expected
+
+
 def test_nothing_is_derived_from_nothing() -> None:
     assert derived() == []
     assert derived(says(1, "bob", "")) == []
