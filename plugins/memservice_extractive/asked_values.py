@@ -23,17 +23,18 @@ _TIME_ASKED = {
     "zh": "什么时候 何时 几号 哪天 星期几 几月 几点",
     "ja": "いつ 何月 何日 何曜日 何時",
 }
-_NUMBER_ASKED = {
-    "de": "wie_alt wie_viele wieviele",
-    "en": "how_old how_many",
-    "es": "cuantos cuantas que_edad",
-    "fr": "quel_age combien_de combien_d'*",
-    "it": "quanti quante che_eta",
-    "pt": "quantos quantas que_idade qual_a_idade qual_e_a_idade",
+_AGE_ASKED = {
+    "de": "wie_alt",
+    "en": "how_old",
+    "es": "cuantos_anos que_edad",
+    "fr": "quel_age",
+    "it": "quanti_anni che_eta",
+    "pt": "quantos_anos que_idade qual_a_idade qual_e_a_idade",
     "ru": "сколько_лет сколько_*_лет какого_возраста",
-    "zh": "几岁 多大了 多少岁 几个 几只",
-    "ja": "何歳 おいくつ 何人 何匹",
+    "zh": "几岁 多大了 多少岁",
+    "ja": "何歳 おいくつ",
 }
+"""Not "How many": names without a number answer it as well."""
 _NAME_ASKED = {
     "de": "heisst heissen name namen vorname* nachname*",
     "en": "name names called first_name",
@@ -70,7 +71,7 @@ _HAN_NAME = {
 
 
 def lacks_value(question: str, sentence: str, language: str) -> bool:
-    """Whether a question asks for a time or a number, and the sentence has none. Both are folded
+    """Whether a question asks for a time or an age, and the sentence has none. Both are folded
     text."""
     return any(
         asked.search(question) and not value.search(sentence) for asked, value in _kinds(language)
@@ -89,7 +90,7 @@ def _kinds(language: str) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
     times = [*words.days, *words.weekdays, *words.months, *units]
     return [
         (topics.pattern(asked[language], has_spaces), _value("|".join(forms), has_spaces))
-        for asked, forms in ((_TIME_ASKED, times), (_NUMBER_ASKED, [number(language)]))
+        for asked, forms in ((_TIME_ASKED, times), (_AGE_ASKED, [number(language)]))
     ]
 
 

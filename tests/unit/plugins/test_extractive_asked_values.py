@@ -132,3 +132,7 @@ def test_professions_are_read_in_the_third_person(
     language: str, question: str, statement: str
 ) -> None:
     assert answers(question, statement, language)
+
+
+def test_names_without_a_number_tell_how_many_there_are() -> None:
+    assert answers("How many sisters does Ada have?", "My sisters are Ann and Joy.", "en")
