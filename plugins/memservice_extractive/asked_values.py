@@ -74,7 +74,7 @@ def lacks_value(question: str, sentence: str, language: str) -> bool:
     """Whether a question asks for a time or an age, and the sentence has none. Both are folded
     text."""
     return any(
-        asked.search(question) and not value.search(sentence) for asked, value in _kinds(language)
+        wish.search(question) and not value.search(sentence) for wish, value in _kinds(language)
     )
 
 
@@ -89,8 +89,8 @@ def _kinds(language: str) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
     units = [name for unit, name in words.units.items() if unit != "day"]
     times = [*words.days, *words.weekdays, *words.months, *units]
     return [
-        (topics.pattern(asked[language], has_spaces), _value("|".join(forms), has_spaces))
-        for asked, forms in ((_TIME_ASKED, times), (_AGE_ASKED, [number(language)]))
+        (topics.pattern(cues[language], has_spaces), _value("|".join(forms), has_spaces))
+        for cues, forms in ((_TIME_ASKED, times), (_AGE_ASKED, [number(language)]))
     ]
 
 
@@ -106,8 +106,8 @@ def asks_name(question: str, language: str) -> bool:
 @cache
 def _name_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     has_spaces = language not in UNSPACED
-    asked, naming = _NAME_ASKED.get(language, ""), _NAMING.get(language, "")
-    return topics.pattern(asked, has_spaces), topics.pattern(naming, has_spaces)
+    wish, naming = _NAME_ASKED.get(language, ""), _NAMING.get(language, "")
+    return topics.pattern(wish, has_spaces), topics.pattern(naming, has_spaces)
 
 
 def names_relative(
@@ -126,7 +126,7 @@ def names_relative(
             continue
         after = _AFTER.match(sentence, match.end())
         before = _BEFORE.search(sentence[: match.start()])
-        for found in (after, before):
-            if found and fold(found[1]) not in own_names:
+        for name in (after, before):
+            if name and fold(name[1]) not in own_names:
                 return True
     return False

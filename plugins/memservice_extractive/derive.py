@@ -94,7 +94,7 @@ def _whole(
     sentences that follow one another in the message are joined."""
     text = " ".join(content.split())
     sentences_with_context: list[tuple[str, Judgement]] = []
-    asked = ""
+    open_request = ""
     """A question or request of the speaker, if it is the sentence before."""
     for index, (sentence, judgement) in enumerate(sentences):
         if index == 0 and question and is_short_reply(sentence, question):
@@ -102,8 +102,8 @@ def _whole(
             if len(reply) <= MAX_LENGTH:
                 sentences_with_context.append((reply, Judgement("statement")))
                 continue
-        own_question, asked = (
-            asked,
+        own_question, open_request = (
+            open_request,
             sentence if judgement.kind in ("question", "command") else "",
         )
         if not judgement.keep:

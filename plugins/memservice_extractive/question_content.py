@@ -84,7 +84,7 @@ def content_asked(folded: str, language: str, names: Collection[str]) -> Content
         spans[topic] = [span for span in spans[topic] if not _is_within(span, longer)]
     spans = {topic: each for topic, each in spans.items() if each}
     for topic in spans.keys() & BROADER.keys():
-        spans = {each: found for each, found in spans.items() if each not in BROADER[topic]}
+        spans = {each: matches for each, matches in spans.items() if each not in BROADER[topic]}
     if len(spans) > 1:
         spans.pop(RELATION, None)
     _mask(cues.weak, folded, mask)
@@ -125,13 +125,13 @@ def _choices(spans: Mapping[str, Sequence[tuple[int, int]]]) -> list[frozenset[s
             else:
                 separate.append(choice)
         choices = [*separate, (joined, joined_spans)]
-    found = [frozenset(each) for each, _ in choices]
+    matches = [frozenset(each) for each, _ in choices]
     for alike in ALIKE:
-        together = [each for each in found if each & alike]
+        together = [each for each in matches if each & alike]
         if len(together) > 1:
-            found = [each for each in found if not each & alike]
-            found.append(frozenset[str]().union(*together))
-    return found
+            matches = [each for each in matches if not each & alike]
+            matches.append(frozenset[str]().union(*together))
+    return matches
 
 
 def rest_stems(folded: str, language: str) -> set[str]:

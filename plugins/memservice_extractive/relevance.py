@@ -211,16 +211,7 @@ class Question:
         weight += NAME_WEIGHT * bool(names)
         if not weight:
             return 0.0
-        statement_topics = _topics_told(sentence, language, self._compared)
-        if language != self.language:
-            # The language of a short sentence is often uncertain.
-            statement_topics |= _topics_told(sentence, self.language, self._compared)
-        if RELATION in question_content.topics and statement_topics & topics.RELATIVES:
-            statement_topics |= {RELATION}
-        shared_topics = question_content.topics & statement_topics
-        for topic in shared_topics & NARROWER.keys():
-            if NARROWER[topic] & statement_topics - question_content.topics:
-                shared_topics -= {topic}
+        statement_topics, shared_topics = self._topics_of(sentence, language)
         shared_topics -= {STYLE}
         if STYLE in question_content.topics and judge(sentence, language).kind == INSTRUCTION:
             return 1.0
@@ -240,6 +231,41 @@ class Question:
         score = (TOPIC_WEIGHT * shared_choices + shared_words) / weight
         if relatives and not self._tells_of_relative(shared_topics, shared_words):
             score = min(score, RELATIVE_ONLY)
+        score -= self._other_subject(score, sentence, language, stems, is_own=is_own)
+        if is_unreal(sentence, language):
+            score -= _UNREAL
+        if not is_own:
+            score -= _OTHER_AUTHOR
+        if score >= ENOUGH:
+            score -= self._missing(sentence, language, relatives)
+        return max(0.0, score)
+
+    def _topics_of(self, sentence: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The topics that a statement tells of, and those of them that the question asks for."""
+        question_topics = self.content.topics
+        statement_topics = _topics_told(sentence, language, self._compared)
+        if language != self.language:
+            # The language of a short sentence is often uncertain.
+            statement_topics |= _topics_told(sentence, self.language, self._compared)
+        if RELATION in question_topics and statement_topics & topics.RELATIVES:
+            statement_topics |= {RELATION}
+        shared_topics = question_topics & statement_topics
+        for topic in shared_topics & NARROWER.keys():
+            if NARROWER[topic] & statement_topics - question_topics:
+                shared_topics -= {topic}
+        return statement_topics, shared_topics
+
+    def _other_subject(
+        self,
+        score: float,
+        sentence: str,
+        language: str,
+        stems: set[str],
+        *,
+        is_own: bool,
+    ) -> float:
+        """What to subtract from the score of a statement about somebody or something else."""
+        relatives = self.content.topics & topics.RELATIVES
         of_another = (
             not is_own and _OF_ITSELF.match(sentence) and not _SECOND_PERSON.search(sentence)
         )
@@ -248,8 +274,8 @@ class Question:
             or self._is_about_another_name(sentence, language)
             or not self._people <= stems
         ):
-            score -= _OTHER_PERSON
-        elif (
+            return _OTHER_PERSON
+        if (
             not relatives
             and not self._people
             and (
@@ -257,16 +283,10 @@ class Question:
                 or (score >= ENOUGH and self._is_told_of_other(sentence, language))
             )
         ):
-            score -= _OTHER_SUBJECT
-        elif relatives and _is_about_other_relative(sentence, language, relatives):
-            score -= _OTHER_PERSON
-        if is_unreal(sentence, language):
-            score -= _UNREAL
-        if not is_own:
-            score -= _OTHER_AUTHOR
-        if score >= ENOUGH:
-            score -= self._missing(sentence, language, relatives)
-        return max(0.0, score)
+            return _OTHER_SUBJECT
+        if relatives and _is_about_other_relative(sentence, language, relatives):
+            return _OTHER_PERSON
+        return 0.0
 
     def _missing(self, sentence: str, language: str, relatives: Collection[str]) -> float:
         """What to subtract from the score of a statement that is about what is asked, and does not
@@ -383,11 +403,11 @@ def _is_about_other(sentence: str, language: str) -> bool:
     return not topics.cues(language).subject.search(folded, len(head))
 
 
-def _is_about_other_relative(sentence: str, language: str, asked: Collection[str]) -> bool:
-    """Whether the subject of a sentence is a relative, and none of those that are asked about."""
+def _is_about_other_relative(sentence: str, language: str, relatives: Collection[str]) -> bool:
+    """Whether the subject of a sentence is a relative, and none of those that are relatives about."""
     folded = fold(sentence)
     starts = _relatives_at_start(folded, language, topics.RELATIVES)[1]
-    asked_starts = _relatives_at_start(folded, language, asked)[1]
+    asked_starts = _relatives_at_start(folded, language, relatives)[1]
     return bool(starts) and min(starts) not in asked_starts
 
 

@@ -150,7 +150,7 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
 
     bags = [Counter(analyse(text)) for text in texts]
     document_counts = Counter(term for bag in bags for term in bag)
-    places = {
+    columns = {
         term: (
             zlib.crc32(term.encode("utf-8", "surrogatepass")) % _DIMENSION,
             math.log(1 + len(texts) / count),
@@ -161,7 +161,7 @@ def _vectors(texts: Sequence[str]) -> NDArray[np.float64]:
     for row, bag in zip(rows, bags, strict=True):
         weights: dict[int, float] = {}
         for term, count in bag.items():
-            column, rarity = places[term]
+            column, rarity = columns[term]
             weights[column] = weights.get(column, 0.0) + (1 + math.log(count)) * rarity
         row[list(weights)] = list(weights.values())
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

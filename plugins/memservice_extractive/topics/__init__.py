@@ -190,11 +190,11 @@ def pattern(
     `is_relative`: "sister" does not stand for "sister-in-law", nor "mère" for "belle-mère"."""
     alternatives = []
     for cue in cue_list.split():
-        is_noun = len(cue) >= MIN_INFLECTED and cue.isalpha()
-        if is_noun and has_gender and cue.endswith("o") and language in GENDER_ENDINGS:
+        is_word = len(cue) >= MIN_INFLECTED and cue.isalpha()
+        if is_word and has_gender and cue.endswith("o") and language in GENDER_ENDINGS:
             alternatives.append(re.escape(fold(cue[:-1])) + GENDER_ENDINGS[language])
             continue
-        plural = "s?" if is_noun and has_plural and language in WITH_PLURAL_S else ""
+        plural = "s?" if is_word and has_plural and language in WITH_PLURAL_S else ""
         alternatives.append(_cue(cue, has_spaces, language) + plural)
     alternatives.sort(key=len, reverse=True)
     if not alternatives:

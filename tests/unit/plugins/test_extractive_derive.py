@@ -114,8 +114,8 @@ def test_news_that_begin_with_laughter_stay(text: str) -> None:
 def test_statements_keep_the_text_that_they_need(
     question: str, text: str, expected: list[str]
 ) -> None:
-    asked = [says(1, "ada", question)] if question else []
-    statements = [content for content, _ in derived(*asked, says(2, "bob", text))]
+    messages = [says(1, "ada", question)] if question else []
+    statements = [content for content, _ in derived(*messages, says(2, "bob", text))]
     assert [each for each in statements if each != "In Rome it rained."] == expected
 
 
