@@ -404,7 +404,7 @@ def _is_about_other(sentence: str, language: str) -> bool:
 
 
 def _is_about_other_relative(sentence: str, language: str, relatives: Collection[str]) -> bool:
-    """Whether the subject of a sentence is a relative, and none of those that are relatives about."""
+    """Whether the subject of a sentence is a relative, and none of those that are asked about."""
     folded = fold(sentence)
     starts = _relatives_at_start(folded, language, topics.RELATIVES)[1]
     asked_starts = _relatives_at_start(folded, language, relatives)[1]
