@@ -216,6 +216,7 @@ def test_a_conclusion_is_superseded_again_by_one_that_comes_back(open_pipeline: 
         assert (returned.state, returned.superseded_by) == (r.SUPERSEDED, rows[sings.content].key)
 
 
+@pytest.mark.slow
 def test_random_sessions_are_as_if_nothing_had_been_erased(
     open_pipeline: Open, storage_name: str
 ) -> None:

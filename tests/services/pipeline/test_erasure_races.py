@@ -35,7 +35,7 @@ from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fix
 OVERLAP_SECONDS = 1.0
 """How long two transactions overlap, if neither waits for the other."""
 END_SECONDS = 60.0
-pytestmark = pytest.mark.every_storage
+pytestmark = [pytest.mark.every_storage, pytest.mark.slow]
 NAME = "Alice Example"
 SAID = ("I like tea.", "I like quokka tea.")
 
@@ -139,7 +139,6 @@ def test_a_dream_that_begins_during_an_erasure_starts_again(
     assert marked(dreaming) == []
 
 
-@pytest.mark.slow
 def test_positions_that_change_while_a_peer_is_erased_become_dense(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,7 +361,6 @@ def quoting(request: ConsolidateRequest) -> Consolidated:
     return Consolidated(created, card=[*request.card, "ATTRIBUTE: tall"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("begins", ["before", "during"])
 def test_a_dream_does_not_bring_back_a_name_from_a_card(
     naming: Pipeline, monkeypatch: pytest.MonkeyPatch, begins: str
@@ -462,7 +460,6 @@ def before_a_payload_changes(pipeline: Pipeline, act: Callable[[], object]) -> I
     assert not is_first
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["apply", "correct", "undo"])
 def test_a_change_of_a_dream_does_not_bring_back_a_name(naming: Pipeline, command: str) -> None:
     """The names in it are replaced between the moments when a caller's command reads and changes

@@ -95,6 +95,7 @@ def test_the_worker_waits_for_an_unreachable_store_and_logs_it_once(
     assert away == 0
 
 
+@pytest.mark.slow
 def test_a_store_that_refuses_only_writes_is_logged_once(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
