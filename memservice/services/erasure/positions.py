@@ -76,7 +76,7 @@ def step(
         progress = Progress(span.last, seq, tokens)
     if span.messages == limit:
         return progress
-    for field in _MARKS:
+    for field in MARKS:
         beyond = all_of(equals(session_key=session.key), Compare(field, "gt", progress.seq))
         tx.rows.change(Member, beyond, **{field: progress.seq})
     # Also without a message after the gap: positions beyond the last one become free for others.
@@ -86,14 +86,15 @@ def step(
     return None
 
 
-_MARKS = ("joined_seq", "left_seq")
+JOINED, LEFT = MARKS = ("joined_seq", "left_seq")
+"""The fields of a member with positions."""
 
 
 def _move_marks(tx: Transaction, session: Session, progress: Progress, last: int) -> None:
     """Move the marks within a batch, in the transaction that moves its messages: nobody may read
     a message from before joining or after leaving, not even for a moment."""
     own = equals(session_key=session.key)
-    for field in _MARKS:
+    for field in MARKS:
         within = all_of(own, Compare(field, "gt", progress.after), Compare(field, "lte", last))
         marks = {getattr(member, field) for member in tx.rows.page(Member, within)}
         # In rising order: a moved mark is below the ones that are not moved yet.

@@ -22,7 +22,7 @@ from memservice.domain.errors import Conflict
 from memservice.domain.filters import equals
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
-from memservice.services.erasure import cards, conclusions, mentions, notes
+from memservice.services.erasure import cards, conclusions, mentions, notes, positions
 from memservice.services.transfer import after_erasures, erased_references, record_formats
 from memservice.services.transfer.after_erasures import Supersession
 from memservice.services.transfer.erased_references import LeftOut
@@ -309,7 +309,7 @@ class ErasedRows:
             return line
         marks = {
             name: line[name] - bisect_right(changes.gaps, line[name])
-            for name in ("joined_seq", "left_seq")
+            for name in positions.MARKS
             if line[name] is not None
         }
         return {**line, **marks}

@@ -14,6 +14,7 @@ from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare
 from memservice.runtime import Runtime
 from memservice.services.erasure import summaries
+from memservice.services.erasure.positions import JOINED, MARKS
 from memservice.services.tasks import outbox
 from memservice.spi.storage import Transaction
 
@@ -27,7 +28,6 @@ _STEPS = 50
 """Maximum number of steps per transaction."""
 _OPENED = 100
 """Maximum number of sessions per transaction."""
-JOINED, LEFT = "joined_seq", "left_seq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Begun:
 
 
 Marks = Mapping[tuple[int, str], Mark]
-"""By key of a peer and name of the field (`JOINED` or `LEFT`)."""
+"""By key of a peer and name of the field (`positions.MARKS`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +93,15 @@ def begin(rt: Runtime, session: r.Session, gaps: Sequence[Gap]) -> Begun:
 
 
 def make_room(
-    rt: Runtime, session: r.Session, gaps: Sequence[Gap], marks: Marks, count: int
+    rt: Runtime, session: r.Session, gaps: Sequence[Gap], marks: Marks, begun: Begun
 ) -> None:
-    """Move the messages of a session that had `count`, and the marks of its members, so that the
-    positions in the gaps are free. The newest messages move first, in short transactions; their
-    order is the same at every moment. `marks`: where members joined and left in the file."""
+    """Move the messages of a session and the marks of its members, so that the positions in the
+    gaps are free. The newest messages move first, in short transactions; their order is the same at
+    every moment. `marks`: where members joined and left in the file. Raises Conflict if the gaps
+    may have been closed."""
     sizes = {gap.after: gap.messages for gap in gaps}
-    for steps in _batches(_steps(gaps, count)):
-        rt.storage.write(partial(_move, session, sizes, marks, steps))
+    for steps in _batches(_steps(gaps, begun.count)):
+        rt.storage.write(partial(_move, session, sizes, marks, steps, begun))
 
 
 def hold(rt: Runtime, opened: Sequence[Begun]) -> None:
@@ -162,9 +163,9 @@ def _begin(rt: Runtime, tx: Transaction, session: r.Session, gaps: Sequence[Gap]
     task = outbox.repack(rt, locked, gaps[0].after + 1)
     if tx.rows.get(r.Task, equals(unit=task.unit, state=(r.PENDING, r.FAILED))) is not None:
         raise Conflict(
-            f"positions of messages in the session {session.slug!r} are not dense yet, after an "
-            "erasure or an import that was interrupted less than five minutes ago: import the file "
-            "again when a worker has closed them"
+            f"positions of messages in the session {session.slug!r} still have gaps, after an "
+            "erasure or an interrupted import: import the file again when a worker has closed "
+            "them, at most five minutes after an interruption"
         )
     here = {
         message.uid: message.seq
@@ -233,9 +234,11 @@ def _move(
     sizes: Mapping[int, int],
     marks: Marks,
     steps: Sequence[_Step],
+    begun: Begun,
     tx: Transaction,
 ) -> None:
     tx.sessions.by_key(session.key, lock=True)
+    require_open(tx, begun)
     for step in steps:
         if step.by:
             tx.messages.move_up(session.key, step.after, step.last, step.by, step.tokens)
@@ -249,7 +252,7 @@ def _move_marks(
     `after`."""
     # In the transaction that moves the messages: nobody may read a message from before joining or
     # after leaving, not even for a moment.
-    for name in (JOINED, LEFT):
+    for name in MARKS:
         within = all_of(
             equals(session_key=session.key),
             Compare(name, "gt", step.after),

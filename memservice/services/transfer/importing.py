@@ -302,8 +302,9 @@ class _Loader:
             if record_format.record is r.Conclusion:
                 if self._erased is not None:
                     new_rows = self._erased.adjusted(tx, self._workspace_key, new_rows)
-                if self._returned is not None:
-                    new_rows = self._returned.without_repetitions(tx, new_rows)
+                if self._returned is not None and self._returned.is_active:
+                    newest = self._returned.newest_conclusion
+                    new_rows = successors.without_repetitions(self._rt, tx, new_rows, newest)
             self._update_derived(
                 tx,
                 record_format,

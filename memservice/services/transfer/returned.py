@@ -11,17 +11,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
 from memservice.domain.filters import FALSE, all_of, equals
 from memservice.domain.filters.ast import Condition
 from memservice.runtime import Runtime
-from memservice.services import supersession
+from memservice.services.erasure.positions import MARKS
 from memservice.services.transfer import gaps, record_formats
 from memservice.services.transfer.expired_lines import ExpiredLines
-from memservice.services.transfer.gaps import JOINED, LEFT, Begun, Gap, Mark, Marks
+from memservice.services.transfer.gaps import Begun, Gap, Mark, Marks
 from memservice.services.transfer.lines import Line
 from memservice.services.transfer.waiting_lines import Batch, WaitingLines
 from memservice.spi.rows import Order
@@ -141,7 +141,7 @@ class _Opened:
         return {**line, "seq": self.position(line["seq"]), "tokens_through": through}
 
     def member(self, line: Line) -> Line:
-        marks = {name: self.position(line[name]) for name in (JOINED, LEFT) if line[name]}
+        marks = {name: self.position(line[name]) for name in MARKS if line[name]}
         return {**line, **marks}
 
     def position(self, seq: int) -> int:
@@ -161,7 +161,7 @@ class ReturnedMessages:
         self._uid_here = uid_here
         self.is_active = False
         """Whether anything of the workspace was erased here."""
-        self._newest_conclusion = 0
+        self.newest_conclusion = 0
         """Key of the newest conclusion before the import."""
         self._existing: set[str] = set()
         """Uids in the file of the sessions that existed before the import."""
@@ -215,28 +215,6 @@ class ReturnedMessages:
             gaps.require_open(tx, begun)
         return begun is not None
 
-    def without_repetitions(
-        self, tx: Transaction, rows: Sequence[r.Conclusion]
-    ) -> Sequence[r.Conclusion]:
-        """New conclusions; those that were said again since they were erased are superseded by what
-        was concluded then."""
-        live = [row for row in rows if row.state == r.LIVE] if self.is_active else []
-        twins = supersession.live_twins(tx, live, {row.key for row in rows})
-        changed = {
-            row.key: replace(
-                row,
-                state=r.SUPERSEDED,
-                superseded_by=twins[row.key].key,
-                superseded_at=self._rt.clock(),
-                internal={**row.internal, supersession.REASON: supersession.SAID_AGAIN},
-            )
-            for row in live
-            if row.key in twins and twins[row.key].key <= self._newest_conclusion
-        }
-        if changed:
-            tx.rows.put(list(changed.values()))
-        return [changed.get(row.key, row) for row in rows]
-
     def _hold(self) -> None:
         """Say from time to time that the import goes on."""
         if self._begun and self._rt.clock() - self._held_at >= gaps.RENEWAL:
@@ -260,7 +238,7 @@ class ReturnedMessages:
             ):
                 newest = tx.rows.page(r.Conclusion, order=(Order("key", descending=True),), limit=1)
                 self.is_active = True
-                self._newest_conclusion = newest[0].key if newest else 0
+                self.newest_conclusion = newest[0].key if newest else 0
         return self.is_active
 
     def _read(self, lines: Sequence[Line]) -> None:
@@ -308,7 +286,7 @@ class ReturnedMessages:
             for uid, (session, session_gaps) in opening.items():
                 begun = gaps.begin(self._rt, session, session_gaps)
                 self._begun[session.key] = begun
-                gaps.make_room(self._rt, session, session_gaps, marks[uid], begun.count)
+                gaps.make_room(self._rt, session, session_gaps, marks[uid], begun)
                 self._opened[uid] = _Opened(self._layouts[uid].runs)
                 self._hold()
         self._layouts.clear()
@@ -325,7 +303,7 @@ class ReturnedMessages:
             keys = {peer.uid: peer.key for peer in peers}
             for line in own:
                 key = keys.get(self._uid_here(line["peer_uid"]))
-                for name in (JOINED, LEFT):
+                for name in MARKS:
                     mark = self._layouts[line["session_uid"]].mark(line[name])
                     if key is not None and mark is not None:
                         marks[line["session_uid"]][key, name] = mark

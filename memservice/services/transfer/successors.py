@@ -3,7 +3,8 @@ stored."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from memservice.domain import records as r
@@ -35,6 +36,30 @@ def set_all(
     for start in range(0, len(uids), BATCH_SIZE):
         part = {uid: superseded[uid] for uid in uids[start : start + BATCH_SIZE]}
         rt.storage.write(partial(_set, rt, workspace_key, part, again))
+
+
+def without_repetitions(
+    rt: Runtime, tx: Transaction, rows: Sequence[r.Conclusion], newest: int
+) -> Sequence[r.Conclusion]:
+    """New conclusions that an import brings back; those that were said again since they were erased
+    are superseded by what was concluded then. `newest`: key of the newest conclusion before the
+    import."""
+    live = [row for row in rows if row.state == r.LIVE]
+    twins = supersession.live_twins(tx, live, {row.key for row in rows})
+    changed = {
+        row.key: replace(
+            row,
+            state=r.SUPERSEDED,
+            superseded_by=twins[row.key].key,
+            superseded_at=rt.clock(),
+            internal={**row.internal, supersession.REASON: supersession.SAID_AGAIN},
+        )
+        for row in live
+        if row.key in twins and twins[row.key].key <= newest
+    }
+    if changed:
+        tx.rows.put(list(changed.values()))
+    return [changed.get(row.key, row) for row in rows]
 
 
 def _set(

@@ -69,23 +69,28 @@ def test_every_table_that_refers_to_a_peer_is_in_the_file_or_has_a_reason_not_to
     assert not person._FIELDS.keys() & person.WITHOUT.keys()
 
 
-def test_texts_that_wait_for_a_review_are_in_the_file(filled: Services) -> None:
-    with filled.rt.storage.read() as tx:
-        (row,) = tx.rows.page(Conclusion, equals(content="Alice lives in Oslo"))
-    statement = {"content": "Alice is Norwegian", "level": "deductive", "source_ids": [row.uid]}
-    proposal = {"created": [statement], "superseded": [], "card": ["Norwegian"], "reads": [row.uid]}
-    task = Task(
+def dream_about(row: Conclusion, filled: Services, state: str, payload: dict[str, Any]) -> Task:
+    """A dream about the pair of a conclusion."""
+    return Task(
         uid=new_uid(),
         unit="dream:1",
         kind=kinds.DREAM,
         workspace_key=row.workspace_key,
         observer_key=row.observer_key,
         observed_key=row.observed_key,
-        payload={"type": "omni", dream_changes.PROPOSAL: proposal},
-        state=HELD,
+        payload={"type": "omni", **payload},
+        state=state,
         not_before=NEVER,
         created_at=filled.clock(),
     )
+
+
+def test_texts_that_wait_for_a_review_are_in_the_file(filled: Services) -> None:
+    with filled.rt.storage.read() as tx:
+        (row,) = tx.rows.page(Conclusion, equals(content="Alice lives in Oslo"))
+    statement = {"content": "Alice is Norwegian", "level": "deductive", "source_ids": [row.uid]}
+    proposal = {"created": [statement], "superseded": [], "card": ["Norwegian"], "reads": [row.uid]}
+    task = dream_about(row, filled, HELD, {dream_changes.PROPOSAL: proposal})
     filled.rt.storage.write(lambda tx: tx.rows.put([task]))
     (dream,) = [line for line in exported(filled) if line["type"] == "dream"]
     assert (dream["conclusions"], dream["lines"]) == (["Alice is Norwegian"], ["Norwegian"])
@@ -98,21 +103,9 @@ def test_lines_that_a_dream_changed_are_in_the_file(filled: Services) -> None:
         (row,) = tx.rows.page(Conclusion, equals(content="Alice lives in Oslo"))
     card = {"before": ["Danish"], "given": [], "after": ["Norwegian"]}
     changes = {"created": [], "superseded": [], "card": card}
-    payloads = [changes, {**changes, "card": None}]
     dreams = [
-        Task(
-            uid=new_uid(),
-            unit="dream:1",
-            kind=kinds.DREAM,
-            workspace_key=row.workspace_key,
-            observer_key=row.observer_key,
-            observed_key=row.observed_key,
-            payload={"type": "omni", dream_changes.CHANGES: payload},
-            state=DONE,
-            not_before=NEVER,
-            created_at=filled.clock(),
-        )
-        for payload in payloads
+        dream_about(row, filled, DONE, {dream_changes.CHANGES: payload})
+        for payload in (changes, {**changes, "card": None})
     ]
     filled.rt.storage.write(lambda tx: tx.rows.put(dreams))
     (dream,) = [line for line in exported(filled) if line["type"] == "dream"]
