@@ -45,6 +45,7 @@ PEERS = ("alice", "bob", "carol", "dave")
 BATCH_SIZE = 1_000
 PAUSE_SECONDS = 0.02
 """Between two requests of a client."""
+NUMBER_OF_LONGEST = 3
 SECONDS_BEFORE = 20.0
 """How long clients read and write before the erasure: what they wait then is not due to it."""
 
@@ -127,15 +128,20 @@ class Repeating:
         self._process.start()
         self._connection.recv()  # the first answer
 
-    def end(self) -> str:
-        """The times of its requests, in one line."""
+    def end(self, since: float) -> str:
+        """The times of its requests, in one line: how long, and when the longest began after
+        `since` (`time.monotonic`)."""
         self._connection.send(None)
         times = sorted(self._connection.recv())
         self._process.join()
-        middle, high = times[len(times) // 2], times[len(times) * 99 // 100]
+        (middle, _), (high, _) = times[len(times) // 2], times[len(times) * 99 // 100]
+        longest = ", ".join(
+            f"{seconds * 1e3:.1f} ms (at {began - since:.2f} s)"
+            for seconds, began in reversed(times[-NUMBER_OF_LONGEST:])
+        )
         return (
             f"{len(times)} times, median {middle * 1e3:.1f} ms, 99 % within {high * 1e3:.1f} ms, "
-            f"longest {times[-1] * 1e3:.1f} ms"
+            f"longest {longest}"
         )
 
 
@@ -145,9 +151,9 @@ def _repeat(url: str, request: Request, ended: Connection) -> None:
     ended.send(None)
     times = []
     while not ended.poll(PAUSE_SECONDS):
-        began = time.perf_counter()
+        began = time.monotonic()
         connection.json(request)
-        times.append(time.perf_counter() - began)
+        times.append((time.monotonic() - began, began))
     ended.send(times)
 
 
@@ -157,20 +163,22 @@ def measure(rt: Runtime, url: str) -> None:
     message = {"content": "I write.", "peer_id": "bob"}
     write = client.post(f"{path}/sessions/other/messages", {"messages": [message]})
     reader, writer = Repeating(url, page), Repeating(url, write)
+    began = time.monotonic()
     time.sleep(SECONDS_BEFORE)
-    print(f"before: readers: {reader.end()}\nbefore: writers: {writer.end()}", flush=True)
+    print(f"before: readers: {reader.end(began)}", flush=True)
+    print(f"before: writers: {writer.end(began)}", flush=True)
     times = WriteTimes(rt)
     times.begin()
     reader, writer = Repeating(url, page), Repeating(url, write)
     time.sleep(1)
-    began, cpu_began = time.perf_counter(), time.process_time()
+    began, cpu_began = time.monotonic(), time.process_time()
     receipt = client.Connection(url).json(client.Request("DELETE", f"{path}/peers/alice"))
-    print(f"accepted after {(time.perf_counter() - began) * 1e3:.1f} ms", flush=True)
+    print(f"accepted after {(time.monotonic() - began) * 1e3:.1f} ms", flush=True)
     Worker(rt).run_until_idle(3_600)
     state = receipts.get(rt, ME, WORKSPACE, receipt["id"]).state
-    print(f"{state} after {time.perf_counter() - began:.1f} s", end=", ")
+    print(f"{state} after {time.monotonic() - began:.1f} s", end=", ")
     print(f"{time.process_time() - cpu_began:.1f} s of CPU of the worker")
-    print(f"readers: {reader.end()}\nwriters: {writer.end()}")
+    print(f"readers: {reader.end(began)}\nwriters: {writer.end(began)}")
     print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024:.0f} MB")
     print(dict(receipts.get(rt, ME, WORKSPACE, receipt["id"]).counts))
     times.end()

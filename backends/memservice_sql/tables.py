@@ -113,6 +113,7 @@ sessions = _table(
     _int("token_total"),
     _time("created_at"),
     Column("revision", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    Column("free_positions", sa.BigInteger, nullable=False, server_default=sa.text("0")),
 )
 members = _table(
     "members",

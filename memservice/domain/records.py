@@ -104,13 +104,17 @@ class Session:
     metadata: JsonObject = field(default_factory=dict)
     configuration: JsonObject = field(default_factory=dict)
     message_count: int = 0
-    """Messages now in the session; their `seq` are exactly 1..message_count."""
+    """Position of the newest message. The `seq` of messages are exactly 1..message_count, but for
+    `free_positions`."""
     token_total: int = 0
     """Sum of the messages' `tokens`, equal to the newest message's `tokens_through`."""
     created_at: datetime
     revision: int = 0
     """How often stored messages of the session were changed, moved or erased. With the same
     revision, the first n messages are the same."""
+    free_positions: int = 0
+    """Positions up to `message_count` that have no message: those of erased messages until a task
+    has closed the gaps, and those that an import fills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

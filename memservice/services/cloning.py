@@ -171,6 +171,8 @@ class _Copy:
             state=ACTIVE,
             message_count=len(messages),
             token_total=messages[-1].tokens_through if messages else 0,
+            revision=0,
+            free_positions=0,
             created_at=rt.clock(),
         )
 

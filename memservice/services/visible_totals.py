@@ -1,13 +1,14 @@
 """How many messages of a session remain visible while peers are being erased.
 
-Counting them reads the whole session, so a process counts once, and then only what was added since.
+The session's row tells how many messages are stored, so only those of the erased peers are counted:
+they become fewer. A process counts them once, and then only what was added since.
 """
 
 from __future__ import annotations
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare, Condition
-from memservice.domain.records import Message, Session, Task
+from memservice.domain.records import DELETING, Message, Session, Task
 from memservice.runtime import CountedMessages, Runtime
 from memservice.services import visibility
 from memservice.services.tasks import kinds
@@ -29,8 +30,7 @@ def visible_total(rt: Runtime, tx: Transaction, session: Session, erased: tuple[
     gap = _newest_gap(tx, session)
     is_same = before is not None and (before.erased, before.gap) == (erased, gap)
     if before is None or not is_same or not _stands(tx, before):
-        # Without positions in the condition, an index that has the authors is enough.
-        total = tx.messages.count(session.key, visible)
+        total = _counted(tx, session, erased)
     else:
         total = before.total
         if newest.seq > before.seq:
@@ -40,6 +40,17 @@ def visible_total(rt: Runtime, tx: Transaction, session: Session, erased: tuple[
         rt.visible_totals.clear()
     rt.visible_totals[session.key] = CountedMessages(erased, newest.key, newest.seq, total, gap)
     return total
+
+
+def _counted(tx: Transaction, session: Session, erased: tuple[int, ...]) -> int:
+    now = tx.sessions.by_key(session.key)  # `session` may be older than the transaction
+    if now is None:
+        return 0
+    if now.state == DELETING:  # a copy that is still being made has a count before its messages
+        return tx.messages.count(session.key, visibility.not_of(erased, "author_key"))
+    # Without positions in the condition, an index that has the authors is enough.
+    hidden = tx.messages.count(session.key, equals(author_key=erased))
+    return now.message_count - now.free_positions - hidden
 
 
 def _stands(tx: Transaction, counted: CountedMessages) -> bool:

@@ -3,6 +3,7 @@ messages of a peer, and for messages that are older than their retention."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,7 @@ def _erase_rows(
     notes = tx.rows.delete(Metamessage, equals(message_key=tuple(keys)))
     indexing.remove_rows(rt, tx, indexing.MESSAGE, workspace_key, keys)
     number = tx.rows.delete(Message, equals(key=tuple(keys)))
-    for session_key in sorted({message.session_key for message in messages}):
-        tx.messages.revise(session_key)
+    erased = Counter(message.session_key for message in messages)
+    for session_key in sorted(erased):
+        tx.messages.revise(session_key, freed=erased[session_key])
     return keys, {"messages": number, "metamessages": notes}

@@ -80,7 +80,7 @@ def step(
         beyond = all_of(equals(session_key=session.key), Compare(field, "gt", progress.seq))
         tx.rows.change(Member, beyond, **{field: progress.seq})
     # Also without a message after the gap: positions beyond the last one become free for others.
-    tx.messages.revise(session.key)
+    tx.messages.revise(session.key, freed=seq - session.message_count)
     # Only these two: the row has a newer revision than `session`.
     tx.rows.change(Session, equals(key=session.key), message_count=seq, token_total=tokens)
     return None

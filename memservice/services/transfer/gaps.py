@@ -180,10 +180,12 @@ def _begin(rt: Runtime, tx: Transaction, session: r.Session, gaps: Sequence[Gap]
     again = summaries.tasks_for(rt, tx, locked, covered)
     delayed = [replace(later, not_before=rt.clock() + HOLD) for later in (task, *again)]
     task, *again = tx.tasks.add(delayed)
+    added = sum(gap.messages for gap in gaps)
     tx.sessions.save(
         replace(
             locked,
-            message_count=locked.message_count + sum(gap.messages for gap in gaps),
+            message_count=locked.message_count + added,
+            free_positions=locked.free_positions + added,
             token_total=locked.token_total + sum(gap.tokens for gap in gaps),
         )
     )

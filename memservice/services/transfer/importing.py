@@ -457,7 +457,8 @@ class _Loader:
                 )
                 first, last = messages[0], messages[-1]
                 if self._returned is not None and self._returned.is_placed(tx, key):
-                    tx.messages.revise(key)  # they are among messages that were counted
+                    # They are among messages that were counted.
+                    tx.messages.revise(key, freed=-len(messages))
                     continue
                 before = equals(key=key, message_count=first.seq - 1)
                 dense = last.seq - first.seq == len(messages) - 1

@@ -86,7 +86,10 @@ KEY = _format(r.ApiKey, derived=frozenset({"workspace_uid", "peer_uid", "session
 ROWS: tuple[RecordFormat, ...] = (
     _format(r.Peer),
     _format(r.PeerName, "peer_key", "token"),
-    _format(r.Session, derived=frozenset({"message_count", "token_total", "revision"})),
+    _format(
+        r.Session,
+        derived=frozenset({"message_count", "token_total", "revision", "free_positions"}),
+    ),
     _format(r.Member, "session_key", "peer_key"),
     _format(r.ScopeSession, "scope_key", "session_key"),
     _format(r.Message, added=frozenset({"stored_at"})),

@@ -69,11 +69,12 @@ class Messages(Repository):
         self.revise(message.session_key)
         return self.rows.put([message])[0]
 
-    def revise(self, session_key: int) -> None:
-        """Give a session its next revision. Whoever changes, moves or erases stored messages in
-        another way than by the methods of this class calls this in the same transaction, while it
-        holds the session's lock."""
-        self.rows.increase(Session, equals(key=session_key), revision=1)
+    def revise(self, session_key: int, *, freed: int = 0) -> None:
+        """Give a session its next revision, and add `freed` to its `free_positions`: the number of
+        messages that were erased, negative for positions that were filled or closed. Whoever
+        changes, moves or erases stored messages in another way than by the methods of this class
+        calls this in the same transaction, while it holds the session's lock."""
+        self.rows.increase(Session, equals(key=session_key), revision=1, free_positions=freed)
 
     def run(self, session_key: int, first: int, last: int, reverse: bool = False) -> list[Message]:
         """Messages with `first` ≤ seq ≤ `last`, by seq. An index range: its cost does not depend on

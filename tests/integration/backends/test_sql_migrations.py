@@ -19,7 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from memservice.domain.errors import SchemaVersionError
-from memservice.domain.records import Conclusion
+from memservice.domain.records import Conclusion, Session
 from memservice_sql.migrating import scripts, upgrade
 from memservice_sql.schema_version import HEAD, HISTORY
 from memservice_sql.storage import VERSION_SECONDS
@@ -226,6 +226,44 @@ INSERT INTO conclusions (workspace_key, collection_key, observer_key, observed_k
     ({_ROW}, 3, 'merged into an older one', 'superseded', 2, '2026-01-03T00:00:00.000000Z'),
     ({_ROW}, 4, 'taken back', 'superseded', NULL, '2026-01-03T00:00:00.000000Z'),
     ({_ROW}, 5, 'of an erased one', 'superseded', 99, '2026-01-03T00:00:00.000000Z')
+"""
+
+
+@pytest.mark.parametrize(("state", "free"), [("pending", 3), ("failed", 3), ("done", 0)])
+def test_gaps_of_an_older_store_are_counted(tmp_path: Path, state: str, free: int) -> None:
+    """A store that is upgraded in the middle of an erasure. Without one, no message is read."""
+    (tmp_path / "memory.db").touch()
+    storage = opened(tmp_path / "memory.db")
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, "0012")
+        for statement in OLDER_GAPS.format(state=state).split(";"):
+            connection.exec_driver_sql(statement)
+    storage.migrate()
+    with storage.read() as tx:
+        assert {row.slug: row.free_positions for row in tx.rows.page(Session)} == {
+            "with gaps": free,
+            "without": 0,
+        }
+    storage.close()
+
+
+_MESSAGE = "1, 1, 'p', 's', 'x', 1, 1, '{{}}', '{{}}', '2026-01-01'"
+OLDER_GAPS = f"""
+INSERT INTO workspaces (key, uid, slug, v1_name, state, metadata, configuration, created_at)
+    VALUES (1, 'W', 'w', 'w', 'active', '{{{{}}}}', '{{{{}}}}', '2026-01-01');
+INSERT INTO peers (key, uid, workspace_key, slug, v1_name, kind, metadata, configuration,
+    created_at) VALUES (1, 'P', 1, 'p', 'p', 'peer', '{{{{}}}}', '{{{{}}}}', '2026-01-01');
+INSERT INTO sessions (key, uid, workspace_key, slug, state, metadata, configuration,
+    message_count, token_total, created_at) VALUES
+    (1, 'S', 1, 'with gaps', 'active', '{{{{}}}}', '{{{{}}}}', 5, 5, '2026-01-01'),
+    (2, 'T', 1, 'without', 'active', '{{{{}}}}', '{{{{}}}}', 1, 1, '2026-01-01');
+INSERT INTO messages (workspace_key, author_key, author, session, content, tokens, tokens_through,
+    metadata, internal, created_at, uid, session_key, seq) VALUES
+    ({_MESSAGE}, 'M', 1, 1), ({_MESSAGE}, 'N', 1, 5), ({_MESSAGE}, 'O', 2, 1);
+INSERT INTO tasks (workspace_key, session_key, observer_key, observed_key, message_key, kind, unit,
+    uid, state, payload, outcome, not_before, attempts, created_at) VALUES
+    (1, 1, 0, 0, 0, 'repack', 'u', 'Y', '{{state}}', '{{{{}}}}', '{{{{}}}}', '2026-01-01', 0,
+    '2026-01-01')
 """
 
 

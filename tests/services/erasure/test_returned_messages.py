@@ -22,6 +22,7 @@ from memservice.services.transfer import gaps
 from memservice.services.transfer.lines import Sum, UnreadableExport, format_line
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
+from support.erasure.free_positions import check_free_positions
 from support.erasure.imports import PLAIN, Open, exported, load
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
@@ -36,6 +37,7 @@ def erase(pipeline: Pipeline, content: str, session: str = "talk") -> None:
 
 def state(pipeline: Pipeline) -> dict[str, Any]:
     """Messages by position with their sums of tokens, and marks of members, by session."""
+    check_free_positions(pipeline)
     with pipeline.rt.storage.read() as tx:
         return {
             session.slug: (

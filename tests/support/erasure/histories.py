@@ -38,6 +38,7 @@ from memservice.services.transfer import export
 from memservice.services.transfer.importing import load_file
 from memservice.spi.capabilities import Capability
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement
+from support.erasure.free_positions import check_free_positions
 from support.erasure.kills import Kills
 from support.erasure.plans import SCOPE, TOPICS, Conversation, Line, Person, Plan, Turn
 from support.pipeline.fakes import ScriptedReasoner
@@ -128,6 +129,7 @@ class History:
             self.pipeline.work()
         else:
             self.kills.work(self.pipeline)
+        check_free_positions(self.pipeline)
 
     def say(self, conversation: Conversation, turns: Sequence[Turn], key: str) -> None:
         rt = self.pipeline.rt
