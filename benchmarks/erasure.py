@@ -129,10 +129,10 @@ class Repeating:
         self._connection.recv()  # the first answer
 
     def end(self, since: float) -> str:
-        """The times of its requests, in one line: how long, and when the longest began after
-        `since` (`time.monotonic`)."""
+        """The times of its requests that ended after `since` (`time.monotonic`), in one line: how
+        long, and when the longest began."""
         self._connection.send(None)
-        times = sorted(self._connection.recv())
+        times = sorted(row for row in self._connection.recv() if sum(row) >= since)
         self._process.join()
         (middle, _), (high, _) = times[len(times) // 2], times[len(times) * 99 // 100]
         longest = ", ".join(
