@@ -48,7 +48,8 @@ ERASURES = click.option(
     "--respect-erasures/--no-respect-erasures",
     default=True,
     show_default=True,
-    help="Leave out what was erased in this store, and conclusions drawn from it.",
+    help="Leave out what was erased in this store, and conclusions drawn from it. With "
+    "--no-respect-erasures, it comes back.",
 )
 
 
