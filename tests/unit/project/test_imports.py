@@ -282,7 +282,7 @@ FIELDS = {"v1_name", "v1_role"}
 """Fields of records, and the columns of stores."""
 RULES_OF_V1 = "memservice.services.v1"
 NAMES_A_GENERATION: dict[str, tuple[set[str], str]] = {
-    "domain/records.py": (FIELDS, "the records"),
+    "domain/records": (FIELDS, "the records"),
     "spi/schema.py": ({"v1_name"}, "names are unique"),
     "testing/storage": (FIELDS, "the kit stores records"),
     "settings/service.py": (

@@ -180,7 +180,7 @@ PLAIN_EXCEPTIONS = {
     ("memservice/services/cards.py", "given"): "a stored column",
     ("memservice/services/dream_changes.py", "given"): "a stored column",
     ("memservice/services/dream_changes.py", "kept"): "a field on the wire",
-    ("memservice/domain/records.py", "given"): "a stored column",
+    ("memservice/domain/records/conclusions.py", "given"): "a stored column",
     ("memservice/spi/reasoner.py", "held"): "a field of memservice.spi",
     ("memservice/spi/reasoner.py", "known"): "a field of memservice.spi",
     ("memservice/spi/storage.py", "found"): "a field of memservice.spi",
