@@ -23,6 +23,8 @@ source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4
 smartquotes = False
 toc_object_entries = False
+# The code has annotations; to look for comments with types takes a tenth of the time of a build.
+autodoc_use_type_comments = False
 # Annotations are short names, and a module may re-export what another one defines.
 suppress_warnings = ["ref.python"]
 
