@@ -5,12 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +17,6 @@ import pytest
 from _pytest.pathlib import ImportMode, import_path
 from hypothesis import settings
 
-from memservice.plugins import loading
 from memservice.services.members import passwords
 from memservice_sql import storage as sql_storage
 from memservice_sql.rows import Store
@@ -174,15 +171,8 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 @pytest.fixture(scope="session", autouse=True)
 def installed_plugins_listed_once() -> Iterator[None]:
     """Each application asks all installed distributions for plugins, for 5 ms of CPU."""
-
-    @cache
-    def cached_entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
-        return entry_points(group=group)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            loading, "entry_points", lambda group: cached_entry_points(group, tuple(sys.path))
-        )
+        sharing.list_plugins_once(patch)
         yield
 
 

@@ -6,6 +6,8 @@ thousands of times, and computes the same each time.
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from importlib import metadata
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -14,9 +16,22 @@ from weakref import WeakKeyDictionary
 import pluggy
 import pytest
 
+from memservice.plugins import loading
 from memservice_sql import storage as sql_storage
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import Store
+
+
+def list_plugins_once(patch: pytest.MonkeyPatch) -> None:
+    """Ask the installed distributions for plugins once for each search path."""
+
+    @cache
+    def cached_entry_points(group: str, path: tuple[str, ...]) -> metadata.EntryPoints:
+        return metadata.entry_points(group=group)
+
+    patch.setattr(
+        loading, "entry_points", lambda group: cached_entry_points(group, tuple(sys.path))
+    )
 
 
 def share_statements(patch: pytest.MonkeyPatch) -> None:

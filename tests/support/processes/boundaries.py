@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memservice.compose import open_runtime
 from memservice.domain.records import (
     DONE,
@@ -43,6 +45,7 @@ from memservice.settings import load_settings
 from memservice.testing import failpoints
 from memservice.worker import retention
 from memservice.worker.polling import Worker
+from support import sharing
 from support.stores.postgres_server import drop_database, new_database
 
 FACTS = [
@@ -210,25 +213,27 @@ def after_work(stores: Stores, name: str) -> dict[str, Any]:
     return result
 
 
-def warm_up(folder: Path) -> None:
-    """Load, in this process, all the code that its forks would each load for themselves. Nothing
-    stays open."""
-    import memservice_postgres.storage  # noqa: F401
-    import memservice_sqlite.storage
-    import memservice_sqlite.vectors  # noqa: F401
-
-    settings = load_settings(environ={"DB_CONNECTION_URI": "memory://"}, cwd=folder)
-    rt = open_runtime(settings)
+def warm_up(stores: Stores) -> None:
+    """Do, in this process, all that its forks would each do for themselves: load code, find plugins
+    and compile statements. Nothing stays open."""
+    patch = pytest.MonkeyPatch()  # never undone: this program ends
+    sharing.list_plugins_once(patch)
+    sharing.share_statements(patch)
+    sharing.share_metadata(patch)
+    stores.make("warm")
+    rt = opened(stores.uri("warm"))
+    rt.storage.migrate()
     write(rt)
     work(rt)
+    contents(rt)
     rt.close()
-    plugins()
+    stores.drop("warm")
     gc.collect()
     gc.freeze()  # a collection in a fork would copy all of it
 
 
 def main(stores: Stores, what: str) -> None:
-    warm_up(stores.folder)
+    warm_up(stores)
     stores.make("empty")
 
     def prepare() -> None:

@@ -98,7 +98,7 @@ def after(stores: Stores, point: str, status: int) -> dict[str, Any]:
 
 
 def main(stores: Stores, numbers: list[int]) -> None:
-    warm_up(stores.folder)
+    warm_up(stores)
     stores.make("full")
     assert in_a_process(lambda: fill(stores, "full")) == 0
     results = {"": after(stores, "", 0)}
