@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 
 from memservice.cli.plugins_new import KINDS, write
 from support.clients.environments import pip
@@ -76,9 +77,16 @@ def test_every_kind_is_installed_and_listed(folder: Path) -> None:
 
 def test_every_kind_passes_its_own_tests(folder: Path) -> None:
     sources = folder / "sources"
+    # As many random examples as the other tests of this run try.
+    (sources / "conftest.py").write_text(
+        "from hypothesis import settings\n"
+        f"settings.register_profile('here', max_examples={settings().max_examples})\n"
+        "settings.load_profile('here')\n",
+        encoding="utf-8",
+    )
     result = run(
         str(folder / "installed" / "bin" / "python"),
-        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "2"),
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
         *("-c", str(sources / "hooks" / "pyproject.toml"), "--rootdir", str(sources)),
         *(str(sources / kind / "tests") for kind in KINDS),
         cwd=sources,

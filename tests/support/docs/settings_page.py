@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 from memservice.settings import Settings
@@ -59,6 +60,7 @@ inherits from `LLM_FALLBACK`, not from the first.
 """
 
 
+@cache  # the code is read for three seconds
 def page() -> str:
     """The whole page."""
     leaves = tree(Settings).leaves

@@ -14,7 +14,7 @@ from memservice.settings import load_settings
 from support.stores.stores import store_of
 
 SMALL = console.Size(sessions=5, messages=8, rows=5)
-LARGE = console.Size(sessions=50, messages=80, rows=50)
+LARGE = console.Size(sessions=25, messages=60, rows=50)
 FREQUENT = "word0 word1 word2"
 """Words that messages of a small store have, too."""
 NOT_MEASURED = {

@@ -118,9 +118,13 @@ def booleans_as_numbers(value: object) -> str | None:
 def test_a_wrong_rule_is_detected(
     monkeypatch: pytest.MonkeyPatch, rule: str, wrong: Callable[..., Any]
 ) -> None:
-    right = right_answers()
+    expected = right_answers()
     monkeypatch.setattr(evaluate, rule, wrong)
-    assert answers(PROBES, CASES[Message]) != right
+    # Not `answers`: the first probe that differs is enough.
+    assert any(
+        [matches(row, probe) for row in CASES[Message]] != right
+        for probe, right in zip(PROBES, expected, strict=True)
+    )
 
 
 @pytest.mark.slow
