@@ -30,7 +30,7 @@ from memservice.spi.storage import Transaction
 from support.erasure.imports import Open, comparable, everything, exported, load
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-pytestmark = [pytest.mark.every_storage, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 MARKER = "quokka"
 DEFAULT = ExportOptions()
 
@@ -165,6 +165,7 @@ def erase_peer(pipeline: Pipeline) -> None:
 ERASURES = pytest.mark.parametrize("erase", [erase_message, erase_session, erase_peer])
 
 
+@pytest.mark.every_storage
 @ERASURES
 def test_an_older_export_brings_nothing_erased_back(
     pipeline: Pipeline, erase: Callable[[Pipeline], None]

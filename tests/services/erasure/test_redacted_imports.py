@@ -28,7 +28,6 @@ from memservice.spi.storage import Transaction
 from support.erasure.imports import Open, comparable, everything, exported, load
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-pytestmark = pytest.mark.every_storage
 NAME = "Roberta Quokka"
 SECONDS = 0.5
 """How long an import's transaction stays open while an erasure is requested."""
@@ -112,6 +111,7 @@ def without_marks(pipeline: Pipeline, workspace: str) -> list[Any]:
     return rows
 
 
+@pytest.mark.every_storage
 @pytest.mark.slow
 def test_names_do_not_come_back_under_another_name(pipeline: Pipeline) -> None:
     lines = exported(pipeline)
@@ -229,6 +229,7 @@ def test_a_peer_is_erased_while_its_file_is_imported(
         assert vectors(pipeline, "copy") == vectors(pipeline, WORKSPACE)
 
 
+@pytest.mark.every_storage
 @pytest.mark.slow
 def test_an_erasure_replaces_what_an_import_is_about_to_commit(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch

@@ -26,8 +26,6 @@ from support.erasure.free_positions import check_free_positions
 from support.erasure.imports import PLAIN, Open, exported, load
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-pytestmark = pytest.mark.every_storage
-
 
 def erase(pipeline: Pipeline, content: str, session: str = "talk") -> None:
     with pipeline.rt.storage.read() as tx:
@@ -71,6 +69,7 @@ def leave(pipeline: Pipeline, session: str, peer: str) -> None:
     sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, session, [peer])
 
 
+@pytest.mark.every_storage
 def test_an_erased_message_comes_back_to_its_place(open_pipeline: Open) -> None:
     pipeline = open_pipeline()
     pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(3)])
@@ -218,6 +217,7 @@ def test_a_conclusion_is_superseded_again_by_one_that_comes_back(open_pipeline: 
         assert (returned.state, returned.superseded_by) == (r.SUPERSEDED, rows[sings.content].key)
 
 
+@pytest.mark.every_storage
 @pytest.mark.slow
 def test_random_sessions_are_as_if_nothing_had_been_erased(
     open_pipeline: Open, storage_name: str
@@ -299,6 +299,7 @@ def _fail(*_: object) -> None:
     raise OSError("the disk is full")
 
 
+@pytest.mark.every_storage
 def test_a_killed_import_leaves_a_task_that_closes_the_positions(open_pipeline: Open) -> None:
     pipeline = open_pipeline()
     pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(6)])
@@ -324,6 +325,7 @@ def test_a_killed_import_leaves_a_task_that_closes_the_positions(open_pipeline: 
     assert state(pipeline) == after
 
 
+@pytest.mark.every_storage
 def test_long_sessions_make_room_in_batches(
     open_pipeline: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

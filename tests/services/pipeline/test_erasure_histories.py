@@ -25,7 +25,7 @@ HISTORIES = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=5, max_size=
 
 @pytest.mark.slow
 @pytest.mark.every_storage
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.heavy) for n in (1, 2))])
 def test_what_was_erased_is_nowhere(storage_name: str, tmp_path: Path, seed: int) -> None:
     Check(tmp_path, storage_name).run(Plan.at_random(seed, STEPS), seed)
 
