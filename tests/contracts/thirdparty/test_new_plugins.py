@@ -79,7 +79,7 @@ def test_every_kind_passes_its_own_tests(folder: Path) -> None:
     sources = folder / "sources"
     # As many random examples as the other tests of this run try.
     (sources / "conftest.py").write_text(
-        "from hypothesis import settings\n"
+        "from hypothesis import settings\n\n"
         f"settings.register_profile('here', max_examples={settings().max_examples})\n"
         "settings.load_profile('here')\n",
         encoding="utf-8",
