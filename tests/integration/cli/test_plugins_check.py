@@ -71,6 +71,7 @@ def test_a_provider_that_violates_its_contract_fails(memservice: Run, install: I
     assert "test_different_texts_have_different_vectors" in result.stdout
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_a_storing_provider_is_checked_in_a_location_for_test_data(
     memservice: Run, tmp_path: Path
@@ -84,13 +85,18 @@ def test_a_storing_provider_is_checked_in_a_location_for_test_data(
 
 
 @pytest.mark.timeout(300)
-def test_persistence_is_not_checked_for_an_index_in_memory(memservice: Run) -> None:
+def test_an_index_in_memory_is_checked_except_for_persistence(
+    memservice: Run, tmp_path: Path
+) -> None:
+    untried = memservice("plugins", "check", "qdrant")
+    assert (untried.returncode, "with --scratch" in untried.stdout) == (0, True)
     tried = memservice("plugins", "check", "qdrant", "--scratch", ":memory:")
     assert tried.returncode == 0, tried.stdout
     assert re.search(
         r"not run: test_stored_vectors_are_there_after_reopening, .*lacks the capability SHARED",
         tried.stdout,
     )
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.timeout(300)
