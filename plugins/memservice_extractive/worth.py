@@ -17,6 +17,7 @@ from memservice.domain.text.scripts import (
 )
 from memservice_extractive import phrases, requests
 from memservice_extractive.language import UNSPACED, end_of_words, fold, words
+from memservice_extractive.lasting_requests import lasts
 from memservice_extractive.lexicon import (
     EMPTY_CHINESE,
     EMPTY_JAPANESE,
@@ -135,6 +136,8 @@ def judge(sentence: str, language: str) -> Judgement:
 
 @lru_cache(maxsize=_MAX_JUDGED)
 def _judge(sentence: str, language: str) -> Judgement:
+    if lasts(sentence, language):
+        return Judgement("instruction")
     if is_question(sentence, language):
         return Judgement("question")
     text = core(_ADDRESS.sub(" ", sentence), language)
