@@ -9,6 +9,7 @@ from functools import cache
 from memservice.domain.text.folding import fold
 from memservice_extractive import topics
 from memservice_extractive.language import UNSPACED
+from memservice_extractive.lexicon import STOP, WEAK
 from memservice_extractive.number_words import number
 from memservice_extractive.time_words import TIME_WORDS
 
@@ -63,6 +64,18 @@ _AFTER = re.compile(rf"(?:[\s,(–—-]+|\s{_IS}\s)({_CAPITAL})")
 """A name after a relative: "my husband Rui", "my husband is Rui"."""
 _BEFORE = re.compile(rf"({_CAPITAL})(?:,|\s{_IS}|\s[–—-])\s(?:[^\W\d_]+\s){{0,2}}$")
 """A name before a relative: "Rui is my husband"."""
+_SENTENCE_END = re.compile(r"[.!?…]+\s+")
+_WITHOUT_CAPITALS = UNSPACED | {"de"}
+"""Languages in which a capital letter does not tell a name."""
+_SPEAKER_VERB = {
+    "en": re.compile("(?:ing|ed|ly)$"),
+    "es": re.compile("(?:o|mos|ando|endo|re|aba|ia)$"),
+    "it": re.compile("(?:o|mmo|ndo|ai|ei)$"),
+    "pt": re.compile("(?:o|mos|ndo|ei|rei|ava|ia)$"),
+    "ru": re.compile("(?:[уюе]м?|им|л[аи]?|сь|ся)$"),
+}
+"""The end of a verb of the speaker, which begins a sentence without its pronoun; in folded text. It
+costs the names with the same end."""
 _HAN_NAME = {
     # Only a name of a familiar form: verbs follow a relative without a sign between them.
     "zh": re.compile(r"的?(?:阿|小|老|大)[^\W\d_]"),
@@ -98,6 +111,16 @@ def _value(forms: str, has_spaces: bool) -> re.Pattern[str]:
     return re.compile(rf"\d|(?<![^\W_])(?:{forms})s?(?![^\W_])" if has_spaces else rf"\d|{forms}")
 
 
+def asks_time(question: str, language: str) -> bool:
+    """Whether a question, in folded text, asks for a time."""
+    return language in TIME_WORDS and bool(_kinds(language)[0][0].search(question))
+
+
+def has_time(sentence: str, language: str) -> bool:
+    """Whether a sentence, in folded text, has a time or another number."""
+    return language in TIME_WORDS and bool(_kinds(language)[0][1].search(sentence))
+
+
 def asks_name(question: str, language: str) -> bool:
     """Whether a question, in folded text, asks for a name."""
     return bool(_name_patterns(language)[0].search(question))
@@ -129,4 +152,22 @@ def names_relative(
         for name in (after, before):
             if name and fold(name[1]) not in own_names:
                 return True
-    return False
+    return language not in _WITHOUT_CAPITALS and _has_name_beside(
+        sentence, relative, language, own_names
+    )
+
+
+def _has_name_beside(
+    text: str, relative: re.Pattern[str], language: str, own_names: Collection[str]
+) -> bool:
+    """Whether a sentence before or after the one with a relative begins with a name, or has one:
+    "Our dog is a thief. Biscuit hides socks."."""
+    common = STOP.get(language, STOP["en"]) | WEAK.get(language, frozenset()) | set(own_names)
+    verb = _SPEAKER_VERB.get(language)
+    return any(
+        fold(word[0]) not in common
+        and not (word.start() == 0 and verb and verb.search(fold(word[0])))
+        for part in _SENTENCE_END.split(text)
+        if not relative.search(fold(part))
+        for word in re.finditer(_CAPITAL, part)
+    )

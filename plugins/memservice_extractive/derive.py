@@ -10,7 +10,6 @@ from memservice_extractive.attributes import attributes
 from memservice_extractive.facts import read
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.prose import own_lines
-from memservice_extractive.relevance import REPLY_MARK
 from memservice_extractive.replacing import with_replacements
 from memservice_extractive.replies import (
     begins_with_pronoun,
@@ -19,6 +18,7 @@ from memservice_extractive.replies import (
     last_question,
 )
 from memservice_extractive.sentences import MAX_LENGTH, split
+from memservice_extractive.subjects import REPLY_MARK
 from memservice_extractive.tails import statement_within
 from memservice_extractive.worth import Judgement, judge
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
 from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence
@@ -15,6 +16,8 @@ from memservice_extractive.language import detect, words
 from memservice_extractive.relevance import ENOUGH, Question
 from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.topics import ONE_VALUE, RELATIVES
+from memservice_extractive.updates import changes
+from memservice_extractive.worth import is_question
 
 PIECES = {"minimal": 3, "low": 8, "medium": 12, "high": 16, "max": 20}
 """Maximum pieces of evidence in an answer, by reasoning level."""
@@ -25,6 +28,8 @@ LOOKED_UP = 20
 RELATED = 0.3
 """Minimum score of evidence that is listed after the statements that answer the question. A
 document is filled with all evidence."""
+LOOKED_BESIDE = 3
+"""Conclusions whose messages are read if no statement answers the question."""
 MAX_SCORED = 2_000
 """Characters of a text that are compared with the question."""
 
@@ -59,6 +64,8 @@ class _Text:
     """Whether another conclusion replaced it."""
     when: str = ""
     """The time that it is about, in brackets; "" if it is not known."""
+    uid: str = ""
+    """That of the conclusion or message; "" for a line of a card and a recent message."""
     prefix: str = ""
     """The kind of a card line, which is shown and not compared."""
 
@@ -104,15 +111,15 @@ def find(request: AnswerRequest) -> Findings:
             *candidates[len(evidence_texts) :],
         ]
         answers = _answers(candidates)
+    closest = [] if answers else _closest(candidates)
+    if closest:
+        answers = _answers(_beside(request, closest, question))
     if not answers:
-        closest = _first_of_each(
-            sorted(
-                (item for item in candidates if not item.text.was_replaced),
-                key=lambda item: -item.score,
-            )
-        )
+        newer = _newer_times(request, closest, candidates, question)
+        closest = _first_of_each([*newer, *closest])
         return Findings(_pieces(closest[:CLOSEST], query_terms), False, question.language)
     answers.sort(key=lambda item: _order(item, question), reverse=True)
+    answers = [*_newer_times(request, answers, candidates, question), *answers]
     least = 0 if request.response_format is not None else RELATED
     related = [item for item in candidates[: len(evidence_texts)] if least <= item.score < ENOUGH]
     selection = _first_of_each([*answers, *related])[:limit]
@@ -149,6 +156,73 @@ def _answers(candidates: Sequence[_Scored]) -> list[_Scored]:
     return [] if all(item.text.was_replaced for item in answers) else answers
 
 
+def _closest(candidates: Sequence[_Scored]) -> list[_Scored]:
+    return _first_of_each(
+        sorted(
+            (item for item in candidates if not item.text.was_replaced),
+            key=lambda item: -item.score,
+        )
+    )
+
+
+def _beside(
+    request: AnswerRequest, closest: Sequence[_Scored], question: Question
+) -> list[_Scored]:
+    """The messages of the closest conclusions: what one lacks, the sentence beside it can have."""
+    near = [item for item in closest if item.text.is_conclusion and item.score >= RELATED]
+    return [
+        _with_score(text, question)
+        for item in near[:LOOKED_BESIDE]
+        for text in _messages_of(request, item.text)
+    ]
+
+
+def _messages_of(request: AnswerRequest, conclusion: _Text) -> list[_Text]:
+    if request.tools is None:
+        return []
+    return [
+        _of_evidence(message, request.subject)
+        for passage in request.tools.behind(conclusion.uid)
+        for message in passage
+        if message.asked_for
+    ]
+
+
+def _newer_times(
+    request: AnswerRequest,
+    ranked: Sequence[_Scored],
+    candidates: Sequence[_Scored],
+    question: Question,
+) -> list[_Scored]:
+    """The newest statement that moves the time which the best statement tells, for a question for a
+    time. Its message, if the statement itself has no time."""
+    if not (question.asks_time and ranked):
+        return []
+    best = ranked[0]
+    said_at = best.text.said_at
+    if best.score < RELATED or said_at is None:
+        return []
+    near = [_with_score(text, question) for text in _looked_up(request, best.sentence)]
+    later = {
+        item.text.uid: item.text
+        for item in [*candidates, *near]
+        if item.text.is_conclusion
+        and not item.text.was_replaced
+        and item.text.said_at is not None
+        and item.text.said_at > said_at
+        and changes(item.text.content, best.sentence, question.language)
+    }
+    for text in sorted(later.values(), key=_said_at, reverse=True):
+        for each in (text, *_messages_of(request, text)):
+            if question.has_time(each.content):
+                return [_Scored(each, each.content, best.score)]
+    return []
+
+
+def _said_at(text: _Text) -> float:
+    return text.said_at.timestamp() if text.said_at else 0.0
+
+
 def _looked_up(request: AnswerRequest, query: str) -> list[_Text]:
     """Conclusions that are near a text, best first, whether or not they share a word with it."""
     if not query.strip() or request.tools is None:
@@ -164,7 +238,7 @@ def _looked_up(request: AnswerRequest, query: str) -> list[_Text]:
 def _order(item: _Scored, question: Question) -> tuple[object, ...]:
     """Larger is better."""
     said_at = item.text.said_at
-    newest = said_at.timestamp() if said_at and question.content.topics else 0.0
+    newest = _said_at(item.text) if question.content.topics else 0.0
     return (
         not item.text.was_replaced,
         round(item.score, 1),
@@ -210,6 +284,12 @@ def _with_score(text: _Text, question: Question) -> _Scored:
     # little here.
     sentences = _with_subjects([part for part in _SENTENCE_END.split(content) if part]) or [content]
     language = detect(content)
+    if text.is_message:
+        sentences += [
+            f"{one} {other}"
+            for one, other in pairwise(sentences)
+            if not (is_question(one, language) or is_question(other, language))
+        ]
     scores = [question.score(part, language, is_own=text.is_own) for part in sentences]
     best = max(range(len(scores)), key=scores.__getitem__)
     return _Scored(text, sentences[best], scores[best])
@@ -236,6 +316,7 @@ def _of_evidence(item: Evidence, subject: str | None, *, was_replaced: bool = Fa
         is_message,
         is_own,
         is_conclusion=not is_message,
+        uid=item.uid,
         was_replaced=was_replaced,
         when=_shown(item.when),
     )

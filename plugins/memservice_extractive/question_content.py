@@ -24,7 +24,12 @@ COVERED = {
     "profession": ("relation",),
 }
 """Topics whose words can be part of an expression of another: "address" in "e-mail address"."""
-BROADER = {"allergy": frozenset({"food", "drink", "health"}), "medication": frozenset({"health"})}
+BROADER = {
+    "allergy": frozenset({"food", "drink", "health"}),
+    "medication": frozenset({"health"}),
+    "travel": frozenset({"car", "commute"}),
+    "wedding": frozenset({"partner"}),
+}
 """Topics that only tell the kind of what another one asks for: "What food is she allergic to?"."""
 ALIKE = (
     frozenset({"employer", "profession"}),
@@ -85,6 +90,8 @@ def content_asked(folded: str, language: str, names: Collection[str]) -> Content
     spans = {topic: each for topic, each in spans.items() if each}
     for topic in spans.keys() & BROADER.keys():
         spans = {each: matches for each, matches in spans.items() if each not in BROADER[topic]}
+    if ("brother" in spans) != ("sister" in spans):
+        spans.pop("siblings", None)  # a statement about the other is no answer
     if len(spans) > 1:
         spans.pop(RELATION, None)
     _mask(cues.weak, folded, mask)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
 
 from memservice.domain.text.folding import fold
@@ -24,6 +23,13 @@ from memservice_extractive.question_content import (
 )
 from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.requests import asks_for_fiction
+from memservice_extractive.subjects import (
+    CLAUSE_END,
+    is_about_other,
+    is_about_other_relative,
+    is_reply,
+    topics_told,
+)
 from memservice_extractive.worth import is_question, judge
 
 ENOUGH = 0.68
@@ -31,12 +37,18 @@ ENOUGH = 0.68
 tests/services/no_model."""
 TOPIC_WEIGHT = 2.0
 """Weight of a topic of the question, relative to another of its words."""
+_ATTITUDES = frozenset({"dislike", "fear"})
+_ATTITUDE_WEIGHT = 3.0
+"""That of what the subject thinks of a thing, whose kind a statement need not name: coriander, for
+a question for herbs."""
 NAME_WEIGHT = 0.6
 """That of a name which can be the subject's: a topic answers a question without it."""
 STYLE = "style"
 """The topic of questions about how to answer, which instructions answer."""
 INSTRUCTION = "instruction"
-NARROWER = {"employer": frozenset({"commute"})}
+_OTHER_INSTRUCTION = 0.9
+"""Score of an instruction without a word of the question, if that is about style."""
+NARROWER = {"employer": frozenset({"commute"}), "car": frozenset({"travel"})}
 """Topics whose cues others have too: a statement with one of those is not about the topic."""
 NOT_SHARED = 0.2
 """How much less a statement about one of two topics that share a word of the question counts."""
@@ -49,7 +61,7 @@ _OTHER_PERSON = 0.5
 _UNREAL = 0.5
 _NO_VALUE = 0.5
 """The same for a statement without a time, number or name, if the question asks for one."""
-_REQUEST = 0.3
+_REQUEST = 0.4
 """The same for a request that is kept, if the question is not about how to answer."""
 _REQUESTED = frozenset({STYLE, "nickname", "contact", "delivery", "email", "phone", "appointment"})
 """Topics of questions that requests answer."""
@@ -60,16 +72,12 @@ _SHARED_PART = 0.7
 _OTHER_AUTHOR = 0.1
 
 _BEFORE_NAME = (
-    r",? (?:named |called |namens |heisst |se llama |s'appelle |si chiama |se chama |chamad[ao] "
+    r",?(?: (?:my|mein[er]?|mi|mia|mio|ma|mon|meu|minha|мо[яиё]|мое),?)? "
+    r"(?:named |called |namens |heisst |se llama |s'appelle |si chiama |se chama |chamad[ao] "
     r"|зовут )?"
 )
 """Between a relative and its name, for folded text."""
-_CLAUSE_END = re.compile(
-    r"[,;:.!?，。；！？]\s*|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|mas|и|а|но)\s"
-)
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
-_JA_SUBJECT = re.compile(r"[^、。と]{1,8}?[はが]")
-"""A relative that is the subject of its sentence, in Japanese: not "with my sister"."""
 _NAMED_SUBJECT = re.compile(
     r"([A-Z][a-z]+)(?: [A-Z][a-z]+)?(?:'s| is| was| has| had| lives| lived| works| worked| moved"
     r"| likes| loves| hates| eats| drinks| owns| plays| speaks| studies| prefers)\b"
@@ -77,10 +85,6 @@ _NAMED_SUBJECT = re.compile(
 _FIRST_PERSON = re.compile(r"\b(?:I|my|me|mine|we|our|us|My|We|Our)\b")
 _OF_ITSELF = re.compile(r"(?:I|I'm|I've|My)\b")
 _SECOND_PERSON = re.compile(r"\byou(?:r|rs|'re|'ve)?\b", re.I)
-REPLY_MARK = " – "
-"""Between a question and its reply, in one statement."""
-_FIRST_WORDS = 3
-"""A relative among the first words of a sentence is its subject."""
 
 
 class Question:
@@ -192,6 +196,14 @@ class Question:
         """Whether it has neither topics nor words."""
         return not self.content.topics and not self.content.words
 
+    @property
+    def asks_time(self) -> bool:
+        return asked_values.asks_time(self._folded, self.language)
+
+    def has_time(self, sentence: str) -> bool:
+        """Whether a statement has a time, or another number."""
+        return asked_values.has_time(fold(sentence), self.language)
+
     def search_words(self) -> str:
         """Words that statements about the topics of the question have; "" without a topic, or if
         it is not about a person."""
@@ -203,18 +215,21 @@ class Question:
     def score(self, sentence: str, language: str, *, is_own: bool = True) -> float:
         """0 to 1; 1 for an instruction, if the question is about style. `language`: that of the
         sentence. `is_own`: the subject of the question wrote it, or it is a conclusion."""
-        if is_question(sentence, language) and not _is_reply(sentence):
-            return 0.0
         question_content = self.content
         names = question_content.words & self._uncertain
-        weight = TOPIC_WEIGHT * len(question_content.choices) + len(question_content.words - names)
+        weight = sum(map(_weight, question_content.choices))
+        weight += len(question_content.words - names)
         weight += NAME_WEIGHT * bool(names)
         if not weight:
             return 0.0
+        if STYLE in question_content.topics and judge(sentence, language).kind == INSTRUCTION:
+            stems = stems_of(sentence, self.language)
+            shares = any(self._nearness(word, stems) for word in question_content.words)
+            return 1.0 if shares else _OTHER_INSTRUCTION
+        if is_question(sentence, language) and not is_reply(sentence):
+            return 0.0
         statement_topics, shared_topics = self._topics_of(sentence, language)
         shared_topics -= {STYLE}
-        if STYLE in question_content.topics and judge(sentence, language).kind == INSTRUCTION:
-            return 1.0
         relatives = question_content.topics & topics.RELATIVES
         if relatives and not relatives & statement_topics:
             return 0.0
@@ -227,8 +242,10 @@ class Question:
         shared_words = sum(near[word] for word in near.keys() - names)
         if names:
             shared_words += NAME_WEIGHT * sum(near[name] for name in names) / len(names)
-        shared_choices = sum(_share(each, shared_topics) for each in question_content.choices)
-        score = (TOPIC_WEIGHT * shared_choices + shared_words) / weight
+        shared_choices = sum(
+            _weight(each) * _share(each, shared_topics) for each in question_content.choices
+        )
+        score = (shared_choices + shared_words) / weight
         if relatives and not self._tells_of_relative(shared_topics, shared_words):
             score = min(score, RELATIVE_ONLY)
         score -= self._other_subject(score, sentence, language, stems, is_own=is_own)
@@ -243,10 +260,10 @@ class Question:
     def _topics_of(self, sentence: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
         """The topics that a statement tells of, and those of them that the question asks for."""
         question_topics = self.content.topics
-        statement_topics = _topics_told(sentence, language, self._compared)
+        statement_topics = topics_told(sentence, language, self._compared)
         if language != self.language:
             # The language of a short sentence is often uncertain.
-            statement_topics |= _topics_told(sentence, self.language, self._compared)
+            statement_topics |= topics_told(sentence, self.language, self._compared)
         if RELATION in question_topics and statement_topics & topics.RELATIVES:
             statement_topics |= {RELATION}
         shared_topics = question_topics & statement_topics
@@ -279,13 +296,18 @@ class Question:
             not relatives
             and not self._people
             and (
-                _is_about_other(sentence, language)
+                (
+                    is_about_other(sentence, language)
+                    and not self._is_told_by_speaker(sentence, language)
+                )
                 or (score >= ENOUGH and self._is_told_of_other(sentence, language))
             )
         ):
             return _OTHER_SUBJECT
-        if relatives and _is_about_other_relative(sentence, language, relatives):
+        if relatives and is_about_other_relative(sentence, language, relatives):
             return _OTHER_PERSON
+        if relatives and score >= ENOUGH and self._is_told_of_speaker(sentence, language):
+            return _OTHER_SUBJECT
         return 0.0
 
     def _missing(self, sentence: str, language: str, relatives: Collection[str]) -> float:
@@ -296,7 +318,7 @@ class Question:
         if (
             relatives
             and asked_values.asks_name(self._folded, self.language)
-            and not _is_reply(sentence)
+            and not is_reply(sentence)
             and not any(
                 asked_values.names_relative(sentence, pattern, self.language, self._names)
                 for topic in relatives
@@ -336,16 +358,46 @@ class Question:
         relatives = topics.cues(language).relatives
         is_of_other = False
         before = ""
-        for clause in _CLAUSE_END.split(sentence):
-            if self.content.topics & _topics_told(clause, language, self.content.topics):
+        for clause in CLAUSE_END.split(sentence):
+            if self.content.topics & topics_told(clause, language, self.content.topics):
                 if not (
                     (begins_with_pronoun(clause) and relatives.search(fold(before)))
-                    or _is_about_other(clause, language)
+                    or is_about_other(clause, language)
                 ):
                     return False
                 is_of_other = True
             before += f"{clause} "
         return is_of_other
+
+    def _is_told_by_speaker(self, sentence: str, language: str) -> bool:
+        """Whether a later clause about a topic of the question has the speaker as its subject: "My
+        brother takes over, and I was hired by a brewery."."""
+        cues = topics.cues(language)
+        return any(
+            cues.subject.search(fold(clause))
+            and not cues.relatives.search(fold(clause))
+            and self.content.topics & topics_told(clause, language, self.content.topics)
+            for clause in CLAUSE_END.split(sentence)[1:]
+        )
+
+    def _is_told_of_speaker(self, sentence: str, language: str) -> bool:
+        """Whether no clause tells what is asked about a relative: "I turn 29 on Friday, my sister
+        knows.", "My sister marries, and I give the speech."."""
+        others = self.content.topics - topics.RELATIVES - {STYLE}
+        cues = topics.cues(language)
+        if not others or is_reply(sentence):
+            return False
+        is_after, tells = False, False
+        for clause in CLAUSE_END.split(sentence):
+            has_relative = bool(cues.relatives.search(fold(clause))) or not self._people.isdisjoint(
+                stems_of(clause, self.language)
+            )
+            is_after = is_after or has_relative
+            if others & topics_told(clause, language, self._compared):
+                tells = True
+                if has_relative or (is_after and not cues.subject.search(fold(clause))):
+                    return False
+        return tells
 
     def _tells_of_relative(self, shared_topics: frozenset[str], shared_words: float) -> bool:
         """Whether a statement about a relative has a topic or word of what is asked about the
@@ -365,7 +417,7 @@ class Question:
         name = fold(match[1])
         if name in self._names or name in folded_stop(language):
             return False
-        if _topics_told(name, language, frozenset(topics.cues(language).statements)):
+        if topics_told(name, language, frozenset(topics.cues(language).statements)):
             return False
         return stem(name, language) not in self.content.words
 
@@ -374,6 +426,11 @@ def _share_beginning(one: str, other: str) -> bool:
     pairs = zip(one, other, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return shared >= _MIN_PART and shared >= _SHARED_PART * max(len(one), len(other))
+
+
+def _weight(choice: frozenset[str]) -> float:
+    """The weight of a choice of topics."""
+    return TOPIC_WEIGHT if choice.isdisjoint(_ATTITUDES) else _ATTITUDE_WEIGHT
 
 
 def _share(choice: frozenset[str], shared_topics: frozenset[str]) -> float:
@@ -386,65 +443,3 @@ def _share(choice: frozenset[str], shared_topics: frozenset[str]) -> float:
 def is_unreal(sentence: str, language: str) -> bool:
     """Whether a sentence is a condition, fiction or a dream."""
     return bool(topics.cues(language).unreal.search(fold(sentence))) or asks_for_fiction(sentence)
-
-
-def _is_reply(sentence: str) -> bool:
-    return REPLY_MARK in sentence
-
-
-def _is_about_other(sentence: str, language: str) -> bool:
-    """Whether a relative, and not its speaker, is the subject of a sentence."""
-    folded = fold(sentence)
-    head, starts = _relatives_at_start(folded, language, topics.RELATIVES)
-    if not starts:
-        return False
-    if language == "ja":
-        return any(_JA_SUBJECT.match(folded, start) for start in starts)
-    return not topics.cues(language).subject.search(folded, len(head))
-
-
-def _is_about_other_relative(sentence: str, language: str, relatives: Collection[str]) -> bool:
-    """Whether the subject of a sentence is a relative, and none of those that are asked about."""
-    folded = fold(sentence)
-    starts = _relatives_at_start(folded, language, topics.RELATIVES)[1]
-    asked_starts = _relatives_at_start(folded, language, relatives)[1]
-    return bool(starts) and min(starts) not in asked_starts
-
-
-def _relatives_at_start(
-    folded: str, language: str, among: Collection[str]
-) -> tuple[str, list[int]]:
-    """The first words of a sentence, and where these relatives are in them."""
-    statements = topics.cues(language).statements
-    question, dash, _ = folded.partition(REPLY_MARK)
-    if dash:
-        head = question
-    elif language in UNSPACED:
-        head = folded[:6]
-    else:
-        words = list(WORD.finditer(folded))[:_FIRST_WORDS]
-        head = folded[: words[-1].end()] if words else ""
-    starts = [
-        match.start()
-        for topic in among
-        if topic in statements and (match := statements[topic].search(head))
-    ]
-    return head, starts
-
-
-@lru_cache(maxsize=2_048)
-def _topics_told(sentence: str, language: str, among: frozenset[str]) -> frozenset[str]:
-    """Those of the topics that a sentence is about, or that the question of a reply asks for: "How
-    old are you? – 34"."""
-    folded = fold(sentence)
-    cues = topics.cues(language)
-    question, dash, _ = folded.partition(REPLY_MARK)
-    return frozenset(
-        topic
-        for topic in among
-        if topic in cues.statements
-        and (
-            cues.statements[topic].search(folded)
-            or (dash and cues.questions[topic].search(question))
-        )
-    )

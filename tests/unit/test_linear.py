@@ -55,13 +55,16 @@ from memservice_extractive import (
     evidence,
     facts,
     language,
+    lasting_requests,
     prose,
     relevance,
     replies,
     requests,
     sentences,
+    subjects,
     tails,
     topics,
+    updates,
     when,
     worth,
 )
@@ -266,7 +269,11 @@ WHOLE: dict[str, Callable[[str], object]] = {
 def topics_in(language: str, text: str) -> object:
     """All topics of a text. Their patterns, which take a second, are compiled by the test."""
     among = frozenset(topics.cues(language).statements)
-    return relevance._topics_told.__wrapped__(text, language=language, among=among)
+    return subjects.topics_told.__wrapped__(text, language=language, among=among)
+
+
+def changes_in(language: str, text: str) -> object:
+    return updates.changes(text, text, language)
 
 
 SENTENCES: dict[str, Callable[[str], object]] = {
@@ -283,6 +290,11 @@ SENTENCES: dict[str, Callable[[str], object]] = {
         for each in TIME_WORDS
     },
     **{f"topics in {each}": partial(topics_in, each) for each in topics.LANGUAGES},
+    **{
+        f"lasting requests in {each}": partial(lasting_requests.lasts, language=each)
+        for each in topics.LANGUAGES
+    },
+    **{f"changes in {each}": partial(changes_in, each) for each in topics.LANGUAGES},
     "content of a question": lambda t: [relevance.Question(t, usual=each) for each in ("en", "zh")],
     "statement within": lambda t: [
         tails.statement_within(t + end, each, kind)

@@ -1,11 +1,11 @@
 """Topics of questions and statements, such as `home` or `age`, recognized by cue words.
 
 Each language has a module with its cues. A cue is a word; `*` stands for any ending, `_` for white
-space, `_*_` for one to three words, `#` for a number in digits or words, `!` at its beginning for
-no Chinese character before it, `@mail` for an e-mail address, `@number` for a telephone number, and
-`@address` for either. Cues before ` | ` are those of questions, cues after it those of statements;
-without ` | ` they are the same. Cues are compared with folded text
-(`memservice.domain.text.folding.fold`).
+space, `_*_` for one to three words, or up to eight Chinese or Japanese characters, `#` for a number
+in digits or words, `!` at its beginning for no Chinese character before it, `@mail` for an e-mail
+address, `@number` for a telephone number, and `@address` for either. Cues before ` | ` are those of
+questions, cues after it those of statements; without ` | ` they are the same. Cues are compared
+with folded text (`memservice.domain.text.folding.fold`).
 """
 
 from __future__ import annotations
@@ -72,12 +72,19 @@ _NUMBER = r"\+?\d[\d ()/-]{6,20}\d"
 _PLACEHOLDERS = {"@mail": _MAIL, "@number": _NUMBER, "@address": f"(?:{_MAIL}|{_NUMBER})"}
 _ANYWHERE = "\\w{0,24}"
 _NO_DURATION = {
-    "es": "(?<!hace )(?<!durante )(?<!por )(?<!en )",
-    "fr": "(?<!depuis )(?<!pendant )(?<!y a )(?<!en )(?<!dans )",
-    "it": "(?<!da )(?<!per )(?<!in )(?<!tra )(?<!fra )",
-    "pt": "(?<!ha )(?<!faz )(?<!por )(?<!durante )(?<!em )",
+    "es": "(?<!hace )(?<!durante )(?<!por )(?<!en )(?<!pase )(?<!llevo )",
+    "fr": "(?<!depuis )(?<!pendant )(?<!y a )(?<!en )(?<!dans )(?<!passe )",
+    "it": "(?<!da )(?<!per )(?<!in )(?<!tra )(?<!fra )(?<!passato )",
+    "pt": "(?<!ha )(?<!faz )(?<!por )(?<!durante )(?<!em )(?<!passei )",
 }
 """Before a number of years that is an age."""
+_OF_SOMETHING = {
+    "es": r"(?!\s(?:de(?!\sedad)|del|como|sin)\b)",
+    "fr": r"(?!\s(?:de|d'|sans|comme)(?![^\W_]))",
+    "it": r"(?!\s(?:di(?!\seta)|da|come|senza)\b)",
+    "pt": r"(?!\s(?:d[aeo]s?(?!\sidade)|como|sem)\b)",
+}
+"""After it: the years of something, or of somebody else."""
 MIN_INFLECTED = 4
 WITH_PLURAL_S = frozenset({"en", "es", "fr", "pt"})
 GENDER_ENDINGS = {"es": "[oa]s?", "it": "[oaie]", "pt": "[oa]s?"}
@@ -92,6 +99,8 @@ WITH_GENDER = frozenset({"pets", "profession"})
 """Topics whose nouns have both genders: of animals and of persons."""
 _WORD_ENDS = (r"(?<![^\W_])", r"(?![^\W_])")
 _SOME_WORDS = r"\s(?:[\w'’.-]{1,30}\s){1,3}"
+_SOME_CHARACTERS = r"[^\W_]{1,8}?"
+"""For Chinese and Japanese."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +226,11 @@ def _cue(cue: str, has_spaces: bool, language: str) -> str:
     cue = cue.replace("_*_", "\x02").replace("*", "\x00").replace("_", " ").replace("#", "\x01")
     alternative = (
         re.escape(fold(cue))
-        .replace("\x02", _SOME_WORDS)
+        .replace("\x02", _SOME_WORDS if has_spaces else _SOME_CHARACTERS)
         .replace("\x00", _ANYWHERE if has_spaces else "")
         .replace("\x01", figure)
         .replace(r"\ ", r"\s")
     )
-    return f"{_NO_DURATION.get(language, '')}{alternative}" if is_age else alternative
+    if is_age:
+        return f"{_NO_DURATION.get(language, '')}{alternative}{_OF_SOMETHING.get(language, '')}"
+    return alternative

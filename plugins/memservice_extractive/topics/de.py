@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 CUES = {
-    "home": "wohn* leb* zuhause haus wohnung adresse gezogen umgezogen zieh* umzug umziehen",
+    "home": (
+        "wohn* lebe lebt lebst leben lebte lebten zuhause haus wohnung adresse gezogen umgezogen "
+        "zieh* umzug umziehen"
+    ),
     "origin": (
         "herkunft stammt stamme kommt_aus komme_aus geboren aufgewachsen heimat | stamm* "
         "komme_aus geboren aufgewachsen heimat"
@@ -92,23 +95,26 @@ CUES = {
     "singer": "sanger* band",
 }
 WEAK = (
-    "nutzer* benutzer* name namen heisst heissen heisse nennt mag mogen gern gerne liebt liebe "
-    "bevorzugt derzeit aktuell zurzeit momentan jetzt heute eigentlich wirklich oft meistens "
-    "noch immer bitte sag sagen weisst welche welcher welches welchem welchen person leute "
-    "sache benutzt nutzt will mochte braucht neu neue eigen tag zeit geht macht machen hat habe "
-    "haben kommt monat jahr beste gibt womit wozu wovon worin wofur wohin woher halt meint "
-    "denkt meinung findet ubt aus ausubt spielt besitzt fahrt betreibt hort nimmt tragt leidet "
-    "bekommt inzwischen gerade genau datum jahre"
+    "nachste* kommende* nutzer* benutzer* name namen heisst heissen heisse nennt mag mogen gern "
+    "gerne liebt liebe bevorzugt derzeit aktuell zurzeit momentan jetzt heute eigentlich "
+    "wirklich oft meistens noch immer bitte sag sagen weisst welche welcher welches welchem "
+    "welchen person leute sache benutzt nutzt will mochte braucht neu neue eigen tag zeit geht "
+    "macht machen hat habe haben kommt monat jahr beste gibt womit wozu wovon worin wofur wohin "
+    "woher halt meint denkt meinung findet ubt aus ausubt spielt besitzt fahrt betreibt hort "
+    "nimmt tragt leidet bekommt inzwischen gerade genau datum jahre"
 )
 SUBJECT = "ich wir"
 UNREAL = (
     "wenn_ich wenn_wir ware wurde_ich stell_dir_vor angenommen in_meiner_geschichte "
     "in_meinem_roman der_held die_heldin meine_figur traumte protagonist* hauptfigur* "
     "romanfigur* heldin hauptrolle in_dem_krimi in_dem_roman im_roman im_film in_der_serie "
-    "in_dem_film"
+    "in_dem_film mein_roman meinem_roman meine_romanfigur mein_held meine_heldin "
+    "schreibe_an_einer_geschichte kurzgeschichte im_krimi im_buch in_dem_buch scherz "
+    "spass_beiseite war_nur_spass war_ein_witz kleiner_witz wurd_ich wurde_mal ware_ich "
+    "hatte_ich"
 )
 PERSON = "ich mich mir mein* wir uns unser* er sie ihn ihm ihnen ihr* sein* seine du dein*"
 NAME = (
-    r"(?:[Ii]ch hei(?:ß|ss)e|[Mm]ein Name ist|[Nn]enn mich) ([A-ZÄÖÜ]\w+)"
+    r"(?:[Ii]ch hei(?:ß|ss)e|[Mm]ein Name ist|[Nn]enn mich|[Hh]ier ist(?: der| die)?) ([A-ZÄÖÜ]\w+)"
     r"|[Ii]ch bin(?: der| die)? ([A-ZÄÖÜ]\w+)(?: und|,)"
 )

@@ -120,19 +120,22 @@ CUES = {
     "singer": "singer band artist musician | singer band artist",
 }
 WEAK = (
-    "user users name names called call like likes liked love loves prefer prefers enjoy enjoys "
-    "kind type sort many much currently current now these_days nowadays today really usually "
-    "often still please tell know think say said does person people thing things use uses used "
-    "want wants need needs new own owns day days time go goes going get gets have has take "
-    "takes give favourite favorite best main moment right view opinion feel feels month months "
-    "year years date exactly present possess possesses suffer suffers keep keeps turn"
+    "next upcoming user users name names called call like likes liked love loves prefer prefers "
+    "enjoy enjoys kind type sort many much currently current now these_days nowadays today "
+    "really usually often still please tell know think say said does person people thing things "
+    "use uses used want wants need needs new own owns day days time go goes going get gets have "
+    "has take takes give favourite favorite best main moment right view opinion feel feels "
+    "month months year years date exactly present possess possesses suffer suffers keep keeps "
+    "turn"
 )
 SUBJECT = "i we"
 UNREAL = (
     "if_i if_we would_have imagine hypothetically suppose in_my_story in_my_novel in_the_story "
     "in_my_book the_hero the_protagonist my_character i_wish i_dreamt i_dreamed pretend "
     "protagonist heroine main_character the_narrator in_the_novel in_the_film in_the_movie "
-    "in_the_series in_a_novel in_a_film"
+    "in_the_series in_a_novel in_a_film my_novel novel_idea story_idea my_short_story "
+    "writing_a_story my_hero my_heroine my_protagonist in_the_book in_the_podcast in_this_show "
+    "watching_this_* i'm_kidding just_kidding kidding joking i_dream_of_being"
 )
 PERSON = "i me my mine we us our he she him her his hers they them their theirs you your"
-NAME = r"(?:[Mm]y name is|I'm|I’m|I am|[Cc]all me) ([A-Z]\w+)"
+NAME = r"(?:[Mm]y name is|I'm|I’m|I am|[Cc]all me) ([A-Z]\w+)|(?<!\w)([A-Z]\w+) here\b"

@@ -92,17 +92,19 @@ CUES = {
     "singer": "cantante grupo",
 }
 WEAK = (
-    "usuario usuaria nombre llama llaman llamo gusta gustan gusto encanta prefiere prefiero "
-    "ahora actualmente hoy suele todavia por_favor dime sabe sabes persona gente cosa usa "
-    "quiere necesita nuevo nueva propio dia tiempo va hace hacer tiene tienen tengo hay mejor "
-    "tipo como_se opina piensa cree opinion parece adonde posee toca practica sufre padece "
-    "lleva exactamente fecha ano actualidad mes"
+    "proximo proxima usuario usuaria nombre llama llaman llamo gusta gustan gusto encanta "
+    "prefiere prefiero ahora actualmente hoy suele todavia por_favor dime sabe sabes persona "
+    "gente cosa usa quiere necesita nuevo nueva propio dia tiempo va hace hacer tiene tienen "
+    "tengo hay mejor tipo como_se opina piensa cree opinion parece adonde posee toca practica "
+    "sufre padece lleva exactamente fecha ano actualidad mes"
 )
 SUBJECT = "yo nosotros nosotras"
 UNREAL = (
     "si_me si_fuera si_yo si_tuviera imagina supongamos en_mi_historia en_mi_novela "
     "el_protagonista mi_personaje sone si_*iera si_*ara si_*iese si_me_*ara si_me_*iera "
-    "la_protagonista protagonista personaje heroina en_la_novela en_la_pelicula en_la_serie"
+    "la_protagonista protagonista personaje heroina en_la_novela en_la_pelicula en_la_serie "
+    "con_un_cuento mi_cuento mi_novela escribo_un_cuento escribiendo_un_cuento un_relato "
+    "en_el_libro en_la_peli en_un_libro era_broma en_broma bromeo es_broma joda"
 )
 PERSON = ""
-NAME = r"(?:[Mm]e llamo|[Mm]i nombre es|[Ss]oy) ([A-ZÁÉÍÓÚÑ]\w+)"
+NAME = r"(?:[Mm]e llamo|[Mm]i nombre es|[Ss]oy|[Aa]quí|[Hh]abla) ([A-ZÁÉÍÓÚÑ]\w+)"

@@ -95,17 +95,20 @@ CUES = {
     "singer": "chanteu* groupe",
 }
 WEAK = (
-    "utilisateur utilisatrice nom noms s'appelle s'appellent appelle appellent aime aiment "
-    "adore prefere maintenant actuellement aujourd'hui souvent encore toujours dis sait "
-    "personne gens chose utilise veut besoin nouveau nouvelle jour temps va fait faire quel "
-    "quelle quels quelles combien mois an meilleur type pense trouve avis opinion possede joue "
-    "pratique souffre porte exactement date annee actuel a-t-il a-t-elle est-il est-elle a"
+    "prochain prochaine utilisateur utilisatrice nom noms s'appelle s'appellent appelle "
+    "appellent aime aiment adore prefere maintenant actuellement aujourd'hui souvent encore "
+    "toujours dis sait personne gens chose utilise veut besoin nouveau nouvelle jour temps va "
+    "fait faire quel quelle quels quelles combien mois an meilleur type pense trouve avis "
+    "opinion possede joue pratique souffre porte exactement date annee actuel a-t-il a-t-elle "
+    "est-il est-elle a"
 )
 SUBJECT = "je j nous"
 UNREAL = (
     "si_j'etais si_j'avais si_je si_nous imagine supposons dans_mon_histoire dans_mon_roman "
     "le_heros l'heroine mon_personnage j'ai_reve si_j'*ais si_on_*ait protagoniste heroine "
-    "personnage dans_le_roman dans_le_film dans_la_piece dans_la_serie dans_un_roman"
+    "personnage dans_le_roman dans_le_film dans_la_piece dans_la_serie dans_un_roman mon_roman "
+    "une_nouvelle_ou mon_heros mon_heroine j'ecris_un_roman j'ecris_une_histoire dans_le_livre "
+    "dans_la_bd dans_le_polar je_blague je_plaisante je_rigole je_deconne"
 )
 PERSON = "je j moi mon ma mes nous notre nos il elle son sa ses lui leur leurs ils elles tu vous"
-NAME = r"(?:[Jj]e m['’]appelle|[Mm]on nom est|[Jj]e suis) ([A-ZÀ-Þ]\w+)"
+NAME = r"(?:[Jj]e m['’]appelle|[Mm]on nom est|[Jj]e suis|[Mm]oi,? c['’]est) ([A-ZÀ-Þ]\w+)"

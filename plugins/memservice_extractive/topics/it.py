@@ -89,16 +89,19 @@ CUES = {
     "singer": "cantante gruppo",
 }
 WEAK = (
-    "utente nome chiama chiamano chiamo piace piacciono ama preferisce preferisco adesso ora "
-    "attualmente oggi spesso ancora dimmi sa persona gente cosa usa vuole nuovo nuova giorno "
-    "tempo va fa fare ha ho hanno migliore tipo quale quali quanto quanti mese pensa ritiene "
-    "crede opinione possiede suona pratica soffre porta esattamente data anno muove"
+    "prossimo prossima utente nome chiama chiamano chiamo piace piacciono ama preferisce "
+    "preferisco adesso ora attualmente oggi spesso ancora dimmi sa persona gente cosa usa vuole "
+    "nuovo nuova giorno tempo va fa fare ha ho hanno migliore tipo quale quali quanto quanti "
+    "mese pensa ritiene crede opinione possiede suona pratica soffre porta esattamente data "
+    "anno muove"
 )
 SUBJECT = "io noi"
 UNREAL = (
     "se_fossi se_avessi immagina supponiamo nella_mia_storia nel_mio_romanzo il_protagonista "
     "il_mio_personaggio ho_sognato se_*ssi se_*ssimo se_mi_*sse se_potessi protagonista "
-    "personaggio eroina nel_romanzo nel_film nella_serie"
+    "personaggio eroina nel_romanzo nel_film nella_serie mio_romanzo mio_racconto "
+    "scrivo_un_racconto sto_scrivendo_un_* mio_eroe nel_libro nel_racconto facciamo_finta "
+    "scherzo scherzavo sto_scherzando"
 )
 PERSON = ""
-NAME = r"(?:[Mm]i chiamo|[Ii]l mio nome è|[Ss]ono) ([A-ZÀ-Þ]\w+)"
+NAME = r"(?:[Mm]i chiamo|[Ii]l mio nome è|[Ss]ono|[Qq]ui è) ([A-ZÀ-Þ]\w+)"

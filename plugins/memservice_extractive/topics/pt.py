@@ -96,17 +96,18 @@ CUES = {
     "singer": "cantor* artista banda | cantor* banda",
 }
 WEAK = (
-    "usuario usuaria utilizador nome chama chamam chamo gosta gostam gosto adora prefere "
-    "prefiro agora atualmente hoje costuma ainda por_favor diga sabe pessoa gente coisa usa "
-    "quer precisa novo nova dia tempo vai faz fazer tem tenho ha melhor tipo qual quais quanto "
-    "quantos mes acha pensa opiniao considera possui toca pratica sofre exatamente data ano "
-    "deve"
+    "proximo proxima usuario usuaria utilizador nome chama chamam chamo gosta gostam gosto "
+    "adora prefere prefiro agora atualmente hoje costuma ainda por_favor diga sabe pessoa gente "
+    "coisa usa quer precisa novo nova dia tempo vai faz fazer tem tenho ha melhor tipo qual "
+    "quais quanto quantos mes acha pensa opiniao considera possui toca pratica sofre exatamente "
+    "data ano deve"
 )
 SUBJECT = "eu nos"
 UNREAL = (
     "se_eu se_nos imagine suponha na_minha_historia no_meu_romance o_heroi meu_personagem "
     "sonhei se_*sse se_*ssemos protagonista personagem heroina mocinha mocinho no_romance "
-    "no_filme na_novela na_serie"
+    "no_filme na_novela na_serie meu_romance meu_conto escrevo_um_conto escrevendo_um_* "
+    "minha_historia no_livro na_peca to_brincando estou_brincando brincadeira zoando e_zoeira"
 )
 PERSON = ""
-NAME = r"(?:[Mm]e chamo|[Mm]eu nome é|[Ss]ou(?: o| a)?) ([A-ZÀ-Þ]\w+)"
+NAME = r"(?:[Mm]e chamo|[Mm]eu nome é|[Ss]ou(?: o| a)?|[Aa]qui (?:é|fala)(?: o| a)?) ([A-ZÀ-Þ]\w+)"

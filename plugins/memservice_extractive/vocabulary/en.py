@@ -5,12 +5,14 @@ from __future__ import annotations
 CUES = {
     "home": (
         "located location based_in city town village neighbourhood neighborhood reside* settle* "
-        "stay* rent rents landlord where_is_*_now where_*_living | based_in based_out_of located "
-        "neighbourhood neighborhood rent* landlord flat_in studio_in cottage moved_to new_place "
-        "my_place place_in keys_to got_the_keys bought_a_house bought_a_flat relocat* settled "
-        "settling unpack* roommate* flatmate* housemate* moved_into moving_into moved_back "
-        "moved_out settled_in settling_in resettled relocated our_new_house my_new_flat "
-        "new_apartment new_house bedsit dorm"
+        "stay* rent rents landlord where_is_*_now where_*_living which_city which_town "
+        "place_of_residence based | based_in based_out_of located neighbourhood neighborhood "
+        "rent* landlord flat_in studio_in cottage moved_to new_place my_place place_in keys_to "
+        "got_the_keys bought_a_house bought_a_flat relocat* settled settling unpack* roommate* "
+        "flatmate* housemate* moved_into moving_into moved_back moved_out settled_in settling_in "
+        "resettled relocated our_new_house my_new_flat new_apartment new_house bedsit dorm "
+        "home_now is_home been_in_*_since been_in_*_for landed_in living_in here_in_* ended_up_in "
+        "arrived_in"
     ),
     "origin": (
         "homeland country_of_origin roots ancestry originally birthplace childhood | originally "
@@ -24,32 +26,37 @@ CUES = {
         "on_the_payroll contract_with run_a_* own_a_shop own_business start_as started_as "
         "starting_as start_a_new_job new_role joining i_manage handed_in_my_notice gave_notice "
         "i_own my_company my_shop my_studio my_practice took_over opened_my opening_my "
-        "made_redundant job_at got_the_job i_sell i_repair i_coach i_train i_supervise"
+        "made_redundant job_at got_the_job i_sell i_repair i_coach i_train i_supervise took_me_on "
+        "hired_me offered_a_place offered_a_job offered_me got_hired new_gig day_job postdoc "
+        "my_clients my_patients my_students my_pupils own_boss i_quit packed_in_my"
     ),
     "profession": (
-        "occupation trade living for_work job employed earn_a_living paid_for make_*_money | "
-        "architect* accountant* actor actress analyst artist barista barber beekeeper biologist "
-        "bookkeeper bricklayer builder butcher cabin_crew cardiologist carer chemist cleaner "
-        "coach composer cook copywriter courier curator dentist dietitian director economist "
-        "editor electrician engineer* farmer firefighter fisherman florist gardener geologist "
-        "geographer graphic hairdresser historian illustrator instructor interpreter janitor "
-        "jeweller joiner judge landscaper lecturer librarian lifeguard locksmith machinist "
-        "marketing mason midwife miner musician nanny notary nurse* optician optometrist painter "
-        "paralegal paramedic pastor pharmacist photographer physicist physio* pilot police* "
-        "postman postwoman potter principal producer professor psychologist radiologist ranger "
-        "realtor receptionist roofer sailor salesperson salesman saleswoman secretary "
-        "security_guard seamstress shop_assistant social_worker soldier statistician surgeon "
-        "surveyor tailor teach teaches therapist tour_guide trainer translator truck_driver tutor "
-        "vet veterinarian warehouse_worker web_dev* welder by_trade for_a_living promoted_to "
-        "apprentice* intern internship i_work_in i_run_a start_as started_as starting_as role_as "
-        "position_as job_as dispatcher bartender sous-chef sous_chef sysadmin caretaker inspector "
-        "glazier stonemason upholsterer dressmaker brewer beautician stylist model dancer "
-        "choreographer conductor sculptor ceramicist animator tester recruiter broker "
-        "estate_agent banker auditor solicitor barrister magistrate detective anaesthetist "
-        "paediatrician pediatrician orthodontist chiropractor osteopath podiatrist counsellor "
-        "counselor priest vicar zookeeper groomer shepherd forester meteorologist astronomer "
-        "archaeologist sociologist linguist housewife househusband unemployed between_jobs "
-        "i_manage i_own i_sell i_repair i_coach i_train i_supervise"
+        "occupation trade living for_work job employed earn_a_living paid_for make_*_money "
+        "research do_*_research field_of line_of_work | architect* accountant* actor actress "
+        "analyst artist barista barber beekeeper biologist bookkeeper bricklayer builder butcher "
+        "cabin_crew cardiologist carer chemist cleaner coach composer cook copywriter courier "
+        "curator dentist dietitian director economist editor electrician engineer* farmer "
+        "firefighter fisherman florist gardener geologist geographer graphic hairdresser "
+        "historian illustrator instructor interpreter janitor jeweller joiner judge landscaper "
+        "lecturer librarian lifeguard locksmith machinist marketing mason midwife miner musician "
+        "nanny notary nurse* optician optometrist painter paralegal paramedic pastor pharmacist "
+        "photographer physicist physio* pilot police* postman postwoman potter principal producer "
+        "professor psychologist radiologist ranger realtor receptionist roofer sailor salesperson "
+        "salesman saleswoman secretary security_guard seamstress shop_assistant social_worker "
+        "soldier statistician surgeon surveyor tailor teach teaches therapist tour_guide trainer "
+        "translator truck_driver tutor vet veterinarian warehouse_worker web_dev* welder by_trade "
+        "for_a_living promoted_to apprentice* intern internship i_work_in i_run_a start_as "
+        "started_as starting_as role_as position_as job_as dispatcher bartender sous-chef "
+        "sous_chef sysadmin caretaker inspector glazier stonemason upholsterer dressmaker brewer "
+        "beautician stylist model dancer choreographer conductor sculptor ceramicist animator "
+        "tester recruiter broker estate_agent banker auditor solicitor barrister magistrate "
+        "detective anaesthetist paediatrician pediatrician orthodontist chiropractor osteopath "
+        "podiatrist counsellor counselor priest vicar zookeeper groomer shepherd forester "
+        "meteorologist astronomer archaeologist sociologist linguist housewife househusband "
+        "unemployed between_jobs i_manage i_own i_sell i_repair i_coach i_train i_supervise i_fix "
+        "i_teach i_design i_edit i_translate i_inspect i_advise i_consult i_restore i_install "
+        "i_deliver i_program i_build i_lead i_treat i_research postdoc fellowship i_look_after "
+        "i_paint_for my_clients my_patients my_students day_job self-employed"
     ),
     "age": (
         "age_of old years_of_age | years_of_age turning turned turn_# birthday_*_# in_my_forties "
@@ -57,7 +64,8 @@ CUES = {
         "just_turned"
     ),
     "birthday": (
-        "birthdate celebrate* | birthdate bday b-day born_on turn_# my_birthday birthday_is"
+        "birthdate celebrate* | birthdate bday b-day born_on turn_# my_birthday birthday_is turn "
+        "turns"
     ),
     "food": (
         "dish dishes cuisine snack* dessert* meal_*_like treat pastry cake avoid | dish cuisine "
@@ -71,31 +79,38 @@ CUES = {
     "drink": (
         "thirst* booze milk | espresso latte cappuccino matcha chai cider whisky whiskey gin "
         "cocktail* lemonade soda cola milk teetotal* sober caffeine decaf kombucha dairy lactose "
-        "stopped_drinking no_alcohol don't_drink smoothie* hot_chocolate"
+        "stopped_drinking no_alcohol don't_drink smoothie* hot_chocolate dry_january "
+        "off_the_booze not_a_drop"
     ),
     "allergy": (
         "tolerate* not_tolerate can't_*_eat should_*_avoid react* dangerous_for_* sensitiv* "
-        "make_*_ill make_*_sick must_avoid | allergic react_badly makes_me_sneeze swell* rash "
-        "hay_fever epipen epi-pen throat_close* throat_swell* close_up break_out breaks_out "
-        "break_me_out itch* sneez* sensitive_to can't_have cannot_have makes_me_ill makes_me_sick "
-        "upsets_my_stomach come_out_in comes_out_in bloat* blotches allergist react_to reacts_to "
-        "can't_touch"
+        "make_*_ill make_*_sick must_avoid react no-go off-limits | allergic react_badly "
+        "makes_me_sneeze swell* rash hay_fever epipen epi-pen throat_close* throat_swell* "
+        "close_up break_out breaks_out break_me_out itch* sneez* sensitive_to can't_have "
+        "cannot_have makes_me_ill makes_me_sick upsets_my_stomach come_out_in comes_out_in bloat* "
+        "blotches allergist react_to reacts_to can't_touch welts puffy puffed_up swollen swelled "
+        "a&e emergency_room no_go_for_me off_limits stay_away_from keep_away_from go_near gasping "
+        "couldn't_breathe can't_breathe my_tongue my_lips my_throat epipens"
     ),
     "health": (
         "ailment suffer* diagnosis medical disorder chronic pain complaint headache* operation "
-        "operated | suffer* chronic pain arthritis epilep* anaemi* anemi* adhd autis* dyslexi* "
-        "depress* anxiety insomnia hypertension blood_pressure cholesterol thyroid crohn* celiac "
-        "coeliac eczema psoriasis tinnitus scoliosis lupus cancer broke_my sprained twisted "
-        "hernia slipped_disc sciatica back_pain bad_back vertigo sinus* glaucoma hearing_aid* "
-        "pacemaker sleep_apnea endometriosis pregnan* fibromyalgia gout reflux ibs asthmatic "
-        "diabetic epileptic had_a_stroke heart_condition wheelchair colour-blind color-blind deaf "
-        "operation operated"
+        "operated knee back shoulder ankle wrist hip foot leg arm stomach neck elbow injured "
+        "injury hurt wrong_with happened_to matter_with | suffer* chronic pain arthritis epilep* "
+        "anaemi* anemi* adhd autis* dyslexi* depress* anxiety insomnia hypertension "
+        "blood_pressure cholesterol thyroid crohn* celiac coeliac eczema psoriasis tinnitus "
+        "scoliosis lupus cancer broke_my sprained twisted hernia slipped_disc sciatica back_pain "
+        "bad_back vertigo sinus* glaucoma hearing_aid* pacemaker sleep_apnea endometriosis "
+        "pregnan* fibromyalgia gout reflux ibs asthmatic diabetic epileptic had_a_stroke "
+        "heart_condition wheelchair colour-blind color-blind deaf operation operated torn tore "
+        "fractured frozen_shoulder physio mri x-ray plaster crutches slipped pulled inflam* "
+        "orthop*"
     ),
     "partner": (
-        "dating relationship significant_other marital engaged together_with better_half | "
-        "ex-husband ex-wife dating divorced divorce widow* engaged my_other_half my_better_half "
-        "girlfriend boyfriend hubby missus newlywed* been_together been_married "
-        "wedding_anniversary my_partner's"
+        "dating relationship significant_other marital engaged together_with better_half "
+        "seeing_someone | ex-husband ex-wife dating divorced divorce widow* engaged my_other_half "
+        "my_better_half girlfriend boyfriend hubby missus newlywed* been_together been_married "
+        "wedding_anniversary my_partner's broke_up split_up we_split single_again tied_the_knot "
+        "my_ex"
     ),
     "children": (
         "offspring toddler twins stepson stepdaughter | toddler twins triplets newborn stepson "
@@ -159,8 +174,14 @@ CUES = {
         "never_get_tired the_most obsessed huge_fan big_fan"
     ),
     "dislike": (
-        "dislike* hate hates can't_stand detest* annoy* not_like doesn't_like | hate hates "
-        "dislike* can't_stand detest* loathe* annoy* not_a_fan i_don't_like"
+        "dislike* hate hates can't_stand detest* annoy* not_like doesn't_like can't_*_stand "
+        "cannot_stand not_stand bear disgust* least_favourite loathe* dislike like_least put_off "
+        "| hate hates dislike* can't_stand detest* loathe* annoy* not_a_fan i_don't_like "
+        "can't_bear can't_abide not_my_thing not_for_me could_do_without can_do_without "
+        "i'd_rather_* rather_die the_creeps puts_me_off gross disgusting yuck revolting overrated "
+        "awful horrible vile a_crime sick_of fed_up leave_it_out leave_out_the not_a_big_fan "
+        "drives_me_* never_touch won't_touch ghastly tastes_like_* tastes_of smells_like no_way "
+        "loathsome horrendous"
     ),
     "languages": (
         "mother_tongue native_language tongue understand* | native_speaker i_speak french spanish "
@@ -170,12 +191,14 @@ CUES = {
     "contact": "get_in_touch | get_in_touch number_is email_me text_me whatsapp",
     "wedding": (
         "ceremony honeymoon tie_the_knot spouse_on | ceremony honeymoon tie_the_knot "
-        "tying_the_knot fiance fiancee proposed"
+        "tying_the_knot fiance fiancee proposed big_day registry_office"
     ),
     "travel": (
-        "going_on_holiday destination abroad visit visiting fly flying country | flights flight "
-        "booked going_to_*_in cruise backpack* road_trip hostel airbnb itinerary tickets_to "
-        "train_to weekend_in week_in weeks_in"
+        "going_on_holiday destination abroad visit visiting fly flying country flown plane "
+        "go_on_holiday head_off where_*_going | flights flight booked going_to_*_in cruise "
+        "backpack* road_trip hostel airbnb itinerary tickets_to train_to weekend_in week_in "
+        "weeks_in off_to heading_to headed_to back_from flight_to tickets plane flown by_train "
+        "by_bus days_in"
     ),
     "commute": (
         "way_to_work get_to_the_office transport* travel_to_work get_around gets_around "
@@ -183,18 +206,18 @@ CUES = {
         "bicycle everywhere e-bike e-scooter moped on_foot"
     ),
     "study": (
-        "major degree_in enrolled course campus phd thesis master's bachelor's diploma | phd "
-        "thesis master's bachelor's diploma major enrolled semester campus freshman sophomore "
-        "graduated graduate dissertation apprenticeship"
+        "major degree_in enrolled course campus phd thesis master's bachelor's diploma enrol* | "
+        "phd thesis master's bachelor's diploma major enrolled semester campus freshman sophomore "
+        "graduated graduate dissertation apprenticeship enrol* uni foundation_course night_school"
     ),
     "style": (
         "should_i_address reply response length tone style_of answer_*_questions writing_style "
         "how_long_may kept_in formatted units unit_*_use how_*_answer how_*_respond how_*_reply "
-        "preferred_format how_*_addressed talk_to_* write_to_* phrase* | short brief concise "
-        "formal informal casual metric bullet_points no_emojis without_emojis don't_use avoid "
-        "plain spell lowercase uppercase tables in_english in_spanish in_german in_french "
-        "step_by_step celsius fahrenheit kilometres kilometers miles one_sentence two_sentences "
-        "three_sentences numbered straight_to_the_point get_to_the_point no_jargon "
+        "preferred_format how_*_addressed talk_to_* write_to_* phrase* messages texts unit | "
+        "short brief concise formal informal casual metric bullet_points no_emojis without_emojis "
+        "don't_use avoid plain spell lowercase uppercase tables in_english in_spanish in_german "
+        "in_french step_by_step celsius fahrenheit kilometres kilometers miles one_sentence "
+        "two_sentences three_sentences numbered straight_to_the_point get_to_the_point no_jargon "
         "british_spelling american_spelling 24-hour cite sources by_my_first_name first_name "
         "no_small_talk"
     ),
@@ -225,19 +248,24 @@ CUES = {
         "oneplus fairphone nokia huawei motorola oppo honor realme xperia redmi"
     ),
     "learning": (
-        "learn learns class teach_*_self | learn evening_class night_class duolingo tutor "
-        "signed_up_for enrolled teaching_myself started_learning"
+        "learn learns class teach_*_self lesson classes skill | learn evening_class night_class "
+        "duolingo tutor signed_up_for enrolled teaching_myself started_learning signed_up "
+        "evening_course class practising practicing learned_to_*"
     ),
-    "smoking": "cigarettes tobacco vape* | vape* vaping nicotine tobacco quit_smoking",
+    "smoking": (
+        "cigarettes tobacco vape* smoking | vape* vaping nicotine tobacco quit_smoking cigarette* "
+        "fag fags pack_a_day ciggies"
+    ),
     "author": "writes_*_favourite | poet novelist author by_far_my_favourite_writer",
     "singer": "musician_*_like singer_*_like band* | concert album songs gig",
     "team": (
         "team club football_team supports support cheer* root* fan | team club fan supporter "
-        "season_ticket match root_for cheer*"
+        "season_ticket match root_for cheer* football gig_of"
     ),
     "game": (
-        "video_game videogame game games gaming console | game games gaming playstation xbox "
-        "nintendo switch steam zelda minecraft"
+        "video_game videogame game games gaming console cards board_game play_*_game | game games "
+        "gaming playstation xbox nintendo switch steam zelda minecraft dominoes chess cards poker "
+        "bridge mahjong backgammon scrabble bingo"
     ),
     "colour": "colour color colours colors | colour color",
     "fear": (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 CUES = {
     "home": (
-        "domicilio ciudad localidad barrio pueblo residencia donde_*_ahora alquil* instal* | "
-        "domicilio barrio me_mude nos_mudamos mudanza alquil* instal* nuevo_piso departamento "
-        "empadronad* compramos_un compre_un vivienda nos_instalamos vivo_con mudad* me_traslade "
-        "traslad* nos_hemos_mudado piso_nuevo casa_nueva apartamento"
+        "domicilio ciudad localidad barrio pueblo residencia donde_*_ahora alquil* instal* "
+        "ubicad* en_que_ciudad radica | domicilio barrio me_mude nos_mudamos mudanza alquil* "
+        "instal* nuevo_piso departamento empadronad* compramos_un compre_un vivienda "
+        "nos_instalamos vivo_con mudad* me_traslade traslad* nos_hemos_mudado piso_nuevo "
+        "casa_nueva apartamento ando_en radic* me_vine llevo_*_en vivimos_en"
     ),
     "origin": (
         "natural_de procede* procedencia raices lugar_de_nacimiento infancia ninez | natural_de "
@@ -15,34 +16,39 @@ CUES = {
     ),
     "employer": (
         "empleador compania negocio despacho laboral contratad* puesto_de_trabajo como_se_gana "
-        "gana_*_vida | empleador compania negocio despacho contratar* contrataron ascendieron "
-        "ascendido ascenso renunci* autonom* nuevo_trabajo turno turnos jefe jornada fichad* "
-        "entre_a_trabajar doy_clases he_dejado empiezo_a_trabajar trabajo_en abri abrimos monte "
-        "mi_propi* negocio_propio dirijo gestiono llevo_un llevo_una fichado me_despidieron "
+        "gana_*_vida a_que_se_dedica | empleador compania negocio despacho contratar* contrataron "
+        "ascendieron ascendido ascenso renunci* autonom* nuevo_trabajo turno turnos jefe jornada "
+        "fichad* entre_a_trabajar doy_clases he_dejado empiezo_a_trabajar trabajo_en abri abrimos "
+        "monte mi_propi* negocio_propio dirijo gestiono llevo_un llevo_una fichado me_despidieron "
         "me_han_despedido me_contrataron cambie_de_trabajo cambiado_de_trabajo he_cambiado "
-        "en_paro desempleado desempleada vendo reparo"
+        "en_paro desempleado desempleada vendo reparo laburo curro pega chamba me_tomaron "
+        "me_cogieron me_ficharon mis_clientes mis_pacientes mis_alumnos por_mi_cuenta renuncie "
+        "dejé_el_trabajo"
     ),
     "profession": (
         "a_que_se_dedica se_gana_la_vida cargo empleo labor profesional trabaja_* como_se_gana "
-        "gana_*_vida | soy_arquitect* soy_contador* soy_contable soy_periodista soy_dentista "
-        "soy_bombero soy_policia soy_piloto soy_fontaner* soy_carpinter* soy_pintor* soy_panader* "
-        "soy_peluquer* soy_conductor* soy_taxista soy_traductor* soy_fotograf* soy_disenador* "
-        "soy_programador* soy_psicolog* soy_veterinari* soy_farmaceutic* soy_maestr* "
-        "soy_agricultor* soy_albanil soy_actor soy_actriz soy_music* soy_biolog* soy_quimic* "
-        "soy_administrativ* soy_secretari* soy_dependient* soy_fisioterapeuta arquitect* "
-        "periodista bombero enfermer* profesor* ingenier* abogad* programador* disenador* "
-        "psicolog* veterinari* farmaceutic* maestr* panader* peluquer* carpinter* fontaner* "
-        "traductor* fotograf* soldador* contable trabajo_en_* de_profesion de_oficio pension "
-        "autonomo encargad* repartidor* taxista conductor* apicultor* matrona bibliotecari* "
-        "doy_clases soy_*ista soy_*logo soy_*loga soy_*grafo soy_*grafa soy_*ador soy_*adora "
-        "soy_*ero soy_*era soy_*tor soy_*tora soy_guia soy_chef soy_juez soy_cocinero "
-        "trabajo_de_* trabajo_como_* dirijo gestiono llevo_un llevo_una monitor* instructor* "
-        "ama_de_casa en_paro vendo reparo"
+        "gana_*_vida laburo gana_la_vida | soy_arquitect* soy_contador* soy_contable "
+        "soy_periodista soy_dentista soy_bombero soy_policia soy_piloto soy_fontaner* "
+        "soy_carpinter* soy_pintor* soy_panader* soy_peluquer* soy_conductor* soy_taxista "
+        "soy_traductor* soy_fotograf* soy_disenador* soy_programador* soy_psicolog* "
+        "soy_veterinari* soy_farmaceutic* soy_maestr* soy_agricultor* soy_albanil soy_actor "
+        "soy_actriz soy_music* soy_biolog* soy_quimic* soy_administrativ* soy_secretari* "
+        "soy_dependient* soy_fisioterapeuta arquitect* periodista bombero enfermer* profesor* "
+        "ingenier* abogad* programador* disenador* psicolog* veterinari* farmaceutic* maestr* "
+        "panader* peluquer* carpinter* fontaner* traductor* fotograf* soldador* contable "
+        "trabajo_en_* de_profesion de_oficio pension autonomo encargad* repartidor* taxista "
+        "conductor* apicultor* matrona bibliotecari* doy_clases soy_*ista soy_*logo soy_*loga "
+        "soy_*grafo soy_*grafa soy_*ador soy_*adora soy_*ero soy_*era soy_*tor soy_*tora soy_guia "
+        "soy_chef soy_juez soy_cocinero trabajo_de_* trabajo_como_* dirijo gestiono llevo_un "
+        "llevo_una monitor* instructor* ama_de_casa en_paro vendo reparo laburo_de curro_de "
+        "arreglo enseno construyo diseno traduzco programo cuido limpio reparto inspecciono "
+        "asesoro restauro instalo atiendo investigo doy_clase imparto *ista mis_clientes "
+        "mis_alumnos por_mi_cuenta autonom* tecnic* guia"
     ),
     "age": "que_edad anos_cumple cuantos_anos | cumplo_# cumplido_# anos_tengo treinta*",
     "birthday": (
-        "fecha_de_nacimiento nacio_* cumple cuando_nacio | cumple cumplo_anos nacimiento cumplo_# "
-        "mi_cumpleanos mi_cumple"
+        "fecha_de_nacimiento nacio_* cumple cuando_nacio nacid* | cumple cumplo_anos nacimiento "
+        "cumplo_# mi_cumpleanos mi_cumple cumplo nacid*"
     ),
     "food": (
         "plato platos aliment* gastronom* postre merienda evita receta | plato arroz paella "
@@ -54,37 +60,43 @@ CUES = {
     "drink": (
         "tomar leche | mate infusion* leche agua vermut ron whisky ginebra cerveza* cafe* "
         "refresco abstemi* no_bebo dejado_el_cafe deje_el_alcohol zumos horchata cava sidra "
-        "tequila"
+        "tequila ni_una_gota"
     ),
     "allergy": (
         "tolera soporta_* sienta_mal no_puede_comer reaccion hace_dano prohibid* "
-        "alimento_*_evitar | reaccion sienta_mal sientan_mal me_hincho ronchas urticaria celiac* "
-        "no_puedo_comer me_pica me_da_urticaria me_dan me_hincha me_pican picor sarpullido "
-        "estornud* me_sienta_fatal me_sienta_mal me_sientan_fatal prohibid* habones alergolog* "
-        "no_puedo_probar no_puedo_tomar no_puedo_ni_*"
+        "alimento_*_evitar no_pueda_comer perjudica cae_mal | reaccion sienta_mal sientan_mal "
+        "me_hincho ronchas urticaria celiac* no_puedo_comer me_pica me_da_urticaria me_dan "
+        "me_hincha me_pican picor sarpullido estornud* me_sienta_fatal me_sienta_mal "
+        "me_sientan_fatal prohibid* habones alergolog* no_puedo_probar no_puedo_tomar "
+        "no_puedo_ni_* me_brot* brotes hinchad* se_me_hincha se_me_cierra la_garganta la_lengua "
+        "los_labios urgencias la_guardia ni_en_pintura ni_probar ni_las_mire ni_lo_mire "
+        "manchas_rojas granos no_puedo_respirar me_cae_mal me_cae_fatal intolerante"
     ),
     "health": (
-        "dolencia padece sufre problema_de_salud medic* dolor* condicion operan operar cirugia | "
-        "padezco sufro dolor* hipertension tension tiroides artritis artrosis epilep* anemia "
-        "depres* ansiedad insomnio cancer hernia ciatica lumbalgia me_rompi me_torci fractura "
-        "embaraz* colesterol migrana* celiac* dermatitis psoriasis tdah apnea vertigo* audifono* "
-        "asmatic* diabetic* epileptic* infarto silla_de_ruedas sord* daltonic* lupus operan "
-        "operar operaron cirugia"
+        "dolencia padece sufre problema_de_salud medic* dolor* condicion operan operar cirugia "
+        "rodilla espalda hombro tobillo muneca cadera pierna brazo estomago cuello codo lesion* "
+        "duele | padezco sufro dolor* hipertension tension tiroides artritis artrosis epilep* "
+        "anemia depres* ansiedad insomnio cancer hernia ciatica lumbalgia me_rompi me_torci "
+        "fractura embaraz* colesterol migrana* celiac* dermatitis psoriasis tdah apnea vertigo* "
+        "audifono* asmatic* diabetic* epileptic* infarto silla_de_ruedas sord* daltonic* lupus "
+        "operan operar operaron cirugia fractur* esguince* yeso muletas traumatolog* resonancia "
+        "menisco ligament* duele dolor la_espalda"
     ),
     "partner": (
         "sentimental estado_civil relacion conyuge sale_con | divorciad* separad* viud* mi_ex "
         "prometid* conyuge saliendo_con me_case mi_pareja mi_chico mi_chica casados "
-        "llevamos_juntos enamorad*"
+        "llevamos_juntos enamorad* rompimos corte_con me_separe terminamos embarazad*"
     ),
     "children": (
-        "descendencia crio gemelos mellizos hijastr* | gemelos mellizos crio cria nene nena "
-        "mayor_se_llama pequena pequeno hijastr*"
+        "descendencia crio gemelos mellizos hijastr* hij* nene nena peque | gemelos mellizos crio "
+        "cria nene nena mayor_se_llama pequena pequeno hijastr* hij* peque"
     ),
     "siblings": "hermano hermana hermanas | hermano hermana hermanas gemelo gemela",
     "relatives": (
         "cunado cunada suegra suegro nieto nieta yerno nuera padrastro madrastra padrino madrina "
-        "cuñad* suegr* comadre compadre ahijad* hijastr* | cunado cunada suegra suegro nieto "
-        "nieta yerno nuera padrastro madrastra padrino madrina comadre compadre ahijad* hijastr*"
+        "cuñad* suegr* comadre compadre ahijad* hijastr* cunad* prim* sobrin* | cunado cunada "
+        "suegra suegro nieto nieta yerno nuera padrastro madrastra padrino madrina comadre "
+        "compadre ahijad* hijastr* suegr* cunad* prim* sobrin*"
     ),
     "friend": "mejor_amig*",
     "pets": (
@@ -118,8 +130,11 @@ CUES = {
         "adoro mi_preferid* mas_me_gusta me_gusta_mas lo_mejor me_flipa podria_comer nada_como"
     ),
     "dislike": (
-        "no_le_gusta odia detesta no_soporta molesta | no_me_gusta odio detesto no_soporto "
-        "me_molesta no_aguanto"
+        "no_le_gusta odia detesta no_soporta molesta aguanta soporta asco disgusta repugna "
+        "cae_mal menos_le_gusta | no_me_gusta odio detesto no_soporto me_molesta no_aguanto asco "
+        "ni_en_pintura no_me_va no_puedo_con no_trago repugna* me_cae_* sacrilegio paso_de "
+        "horrible insoportable me_revienta no_banco no_me_banco ni_loc* ni_muert* ni_de_broma "
+        "odioso me_enferma no_puedo_ver"
     ),
     "languages": (
         "materna bilingue idioma_* | ingles frances aleman italiano portugues ruso chino japones "
@@ -127,25 +142,30 @@ CUES = {
     ),
     "contact": "comunicar* escribir* llamar* | whatsapp llamame escribeme",
     "wedding": (
-        "casara enlace compromiso | nos_casamos pedida_de_mano luna_de_miel prometid* casar*"
+        "casara enlace compromiso casa_*_cuando | nos_casamos pedida_de_mano luna_de_miel "
+        "prometid* casar* casorio se_casa"
     ),
     "travel": (
-        "adonde_* ira vacacion* escapada visita* lugar | reserv* billetes escapada crucero "
-        "mochiler* nos_vamos me_voy iremos vuelos viaj*"
+        "adonde_* ira vacacion* escapada visita* lugar volado avion adonde excursion | reserv* "
+        "billetes escapada crucero mochiler* nos_vamos me_voy iremos vuelos viaj* me_voy_*_a "
+        "pasajes boletos vuelvo_a caminata mochila avion volado"
     ),
     "commute": (
         "desplaza* transporte ir_al_trabajo llega_al_trabajo se_mueve medio_de_transporte | bici "
         "bicicleta metro autobus tren moto a_pie andando patinete caminando scooter"
     ),
     "study": (
-        "titulacion carrera_* curs* licenciatura grado matricul* instituto | carrera master "
-        "doctorado grado licenciatura tesis facultad matricul* instituto fp oposicion* semestre"
+        "titulacion carrera_* curs* licenciatura grado matricul* instituto estudiar facultad "
+        "titulo | carrera master doctorado grado licenciatura tesis facultad matricul* instituto "
+        "fp oposicion* semestre tecnicatura cursar cursada apuntes inscrib* bachillerato "
+        "arranco_*_en me_recibi"
     ),
     "style": (
         "tratar trato respond* contest* tono estilo extension larg* redact* idioma_*_responder "
-        "como_*_contestar como_*_escribir cuantas_personas formato_* unidades tutear tutearle | "
-        "breve* cort* concis* tutea* trata* de_usted de_tu sin_emojis emojis formal informal tono "
-        "lista tablas evita prefiero_que vinetas en_espanol directo al_grano celsius para_dos "
+        "como_*_contestar como_*_escribir cuantas_personas formato_* unidades tutear tutearle "
+        "unidad hay_que_darle hay_que_responder hay_que_escribir* respuesta mensajes | breve* "
+        "cort* concis* tutea* trata* de_usted de_tu sin_emojis emojis formal informal tono lista "
+        "tablas evita prefiero_que vinetas en_espanol directo al_grano celsius para_dos "
         "para_cuatro kilometros sin_rodeos numerad* ejemplos fuentes sin_tecnicismos resumid* "
         "una_frase dos_frases tres_frases"
     ),
@@ -171,16 +191,22 @@ CUES = {
         "windows linux fairphone nokia huawei motorola oppo oneplus honor realme xperia redmi"
     ),
     "learning": (
-        "aprend* clases formacion | aprend* apuntad* apunte matriculad* academia taller estudiando"
+        "aprend* clases formacion aprendiendo idioma_*_estudia | aprend* apuntad* apunte "
+        "matriculad* academia taller estudiando me_apunte aprendiendo apunto"
     ),
-    "smoking": "cigarr* tabaco | cigarr* vapeo vaper dejado_el_tabaco dejar_de_fumar",
+    "smoking": (
+        "cigarr* tabaco fumando fumar | cigarr* vapeo vaper dejado_el_tabaco dejar_de_fumar pucho "
+        "puchos atado"
+    ),
     "author": "poeta novelista | poeta novelista escritor* autor*",
     "singer": "artista musico banda | artista concierto disco canciones",
     "team": (
-        "equipo club hincha aficionad* anima | equipo club hincha aficionad* soy_del partido abono"
+        "equipo club hincha aficionad* anima hincha_de de_que_equipo | equipo club hincha "
+        "aficionad* soy_del partido abono de_futbol futbol gol cancha"
     ),
     "game": (
-        "videojuego* consola juego | videojuego* consola playstation xbox nintendo switch minecraft"
+        "videojuego* consola juego juega jugar | videojuego* consola playstation xbox nintendo "
+        "switch minecraft domino truco ajedrez cartas parchis mus"
     ),
     "colour": "color colores | color",
     "fear": (
@@ -234,4 +260,7 @@ CUES = {
     "nickname": "apodo mote llamarlo llamarla llamarle | llamame me_llaman me_dicen apodo mote",
     "neighbour": "vecino vecina vecinos vecinas",
     "relation": "quien_es quienes_son |",
+    "mother": "vieja | mi_vieja",
+    "father": "viejo | mi_viejo",
+    "grandparents": "abuelit*",
 }

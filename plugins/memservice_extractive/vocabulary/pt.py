@@ -4,10 +4,11 @@ from __future__ import annotations
 
 CUES = {
     "home": (
-        "cidade bairro residencia residindo localidade aluga* instal* | cidade bairro mudanca "
-        "aluguei alugo alugamos instal* apartamento apê ape kitnet republica comprei_uma_casa "
-        "compramos_uma_casa divido_apartamento vivendo_em morando me_mudei nos_mudamos "
-        "estou_morando moro_com apartamento_novo casa_nova"
+        "cidade bairro residencia residindo localidade aluga* instal* qual_cidade | cidade bairro "
+        "mudanca aluguei alugo alugamos instal* apartamento apê ape kitnet republica "
+        "comprei_uma_casa compramos_uma_casa divido_apartamento vivendo_em morando me_mudei "
+        "nos_mudamos estou_morando moro_com apartamento_novo casa_nova to_morando vim_pra fui_pra "
+        "foi_pra casinha moro_*_agora"
     ),
     "origin": (
         "natural_de procedencia raizes onde_nasceu infancia | natural_de raizes criad* origin* "
@@ -15,27 +16,31 @@ CUES = {
     ),
     "employer": (
         "empregador companhia local_de_trabalho empregad* contratad* negocio loja ganha_*_vida "
-        "sustento | companhia loja contratad* contrataram promovid* promocao demissao "
+        "sustento trampo | companhia loja contratad* contrataram promovid* promocao demissao "
         "pedi_as_contas autonom* novo_emprego turno plantao carteira_assinada fabrica hospital "
         "estagi* mudei_de_emprego troquei_de_emprego abri_um abri_uma montei administro gerencio "
         "dirijo_uma agora_sou fui_contratad* fui_demitid* pedi_demissao trabalho_em trabalho_na "
-        "trabalho_no desempregad* negocio_proprio por_conta_propria vendo conserto dou_aula*"
+        "trabalho_no desempregad* negocio_proprio por_conta_propria vendo conserto dou_aula* "
+        "trampo me_contrataram meus_clientes meus_pacientes meus_alunos concurso demit*"
     ),
     "profession": (
         "que_faz_da_vida cargo funcao trabalha_com trabalha_como ganha_a_vida o_que_*_faz "
-        "em_que_trabalha ganha_*_vida sustento | sou_arquitet* sou_contador* sou_jornalista "
-        "sou_dentista sou_bombeir* sou_policial sou_piloto sou_encanador* sou_carpinteir* "
-        "sou_pintor* sou_padeir* sou_cabeleireir* sou_motorista sou_tradutor* sou_fotograf* "
-        "sou_designer sou_programador* sou_psicolog* sou_veterinari* sou_farmaceutic* "
-        "sou_agricultor* sou_pedreiro sou_ator sou_atriz sou_music* sou_biolog* sou_quimic* "
-        "sou_secretari* sou_vendedor* sou_fisioterapeuta sou_cozinheir* sou_garcon* sou_mecanic* "
-        "sou_eletricista arquitet* jornalista enfermeir* professor* engenheir* advogad* "
-        "programador* psicolog* veterinari* farmaceutic* padeir* cabeleireir* carpinteir* "
-        "encanador* tradutor* fotograf* motorista costureir* confeiteir* bibliotecari* como_* "
-        "dou_aula dou_aulas estagiari* agora_sou sou_*ista sou_*logo sou_*loga sou_*grafo "
-        "sou_*grafa sou_*dor sou_*dora sou_*tor sou_*tora sou_*eira sou_*eiro sou_guia sou_chef "
-        "sou_juiz* trabalho_de administro gerencio dona_de_casa desempregad* guia_num guia_numa "
-        "vendo conserto dou_aula*"
+        "em_que_trabalha ganha_*_vida sustento oficio tira_*_sustento trampo | sou_arquitet* "
+        "sou_contador* sou_jornalista sou_dentista sou_bombeir* sou_policial sou_piloto "
+        "sou_encanador* sou_carpinteir* sou_pintor* sou_padeir* sou_cabeleireir* sou_motorista "
+        "sou_tradutor* sou_fotograf* sou_designer sou_programador* sou_psicolog* sou_veterinari* "
+        "sou_farmaceutic* sou_agricultor* sou_pedreiro sou_ator sou_atriz sou_music* sou_biolog* "
+        "sou_quimic* sou_secretari* sou_vendedor* sou_fisioterapeuta sou_cozinheir* sou_garcon* "
+        "sou_mecanic* sou_eletricista arquitet* jornalista enfermeir* professor* engenheir* "
+        "advogad* programador* psicolog* veterinari* farmaceutic* padeir* cabeleireir* "
+        "carpinteir* encanador* tradutor* fotograf* motorista costureir* confeiteir* "
+        "bibliotecari* trabalho_como trabalha_como atuo_como dou_aula dou_aulas estagiari* "
+        "agora_sou sou_*ista sou_*logo sou_*loga sou_*grafo sou_*grafa sou_*dor sou_*dora "
+        "sou_*tor sou_*tora sou_*eira sou_*eiro sou_guia sou_chef sou_juiz* trabalho_de "
+        "administro gerencio dona_de_casa desempregad* guia_num guia_numa vendo conserto "
+        "dou_aula* ensino construo projeto traduzo programo cuido_de entrego inspeciono restauro "
+        "instalo atendo meus_clientes meus_alunos contratad* comeco_como comecei_como "
+        "por_conta_propria guia fiscal"
     ),
     "age": "que_idade quantos_anos_* | fiz_# faco_# fiz_*_anos trintao trinta_anos",
     "birthday": (
@@ -52,34 +57,39 @@ CUES = {
     ),
     "drink": (
         "tomar beber_* leite | chimarrao leite agua cachaca caipirinha rum uisque vinho* cerveja* "
-        "refrigerante abstemi* cafezinho mate nao_bebo parei_de_beber sem_alcool guarana"
+        "refrigerante abstemi* cafezinho mate nao_bebo parei_de_beber sem_alcool guarana "
+        "nem_uma_gota"
     ),
     "allergy": (
-        "tolera evitar reacao nao_pode_comer faz_mal proibid* | reacao faz_mal incho coceira "
-        "urticaria nao_posso_comer celiac* espirr* rinite inchad* coca empolad* passo_mal "
-        "me_faz_mal fazem_mal manchas proibid* alergista nao_posso_tomar passo_mal_com"
+        "tolera evitar reacao nao_pode_comer faz_mal proibid* causa_reacao nao_pode nao_come | "
+        "reacao faz_mal incho coceira urticaria nao_posso_comer celiac* espirr* rinite inchad* "
+        "coca empolad* passo_mal me_faz_mal fazem_mal manchas proibid* alergista nao_posso_tomar "
+        "passo_mal_com empol* inchou inchada inchado minha_garganta minha_lingua fecha_a_garganta "
+        "pronto-socorro nem_o_cheiro placas pipocou intolerante nao_consigo_respirar"
     ),
     "health": (
-        "problema_de_saude condicao dor dores enfermidade padece operar operacao | sofro dor "
-        "dores pressao_alta hipertensao tireoide artrite artrose epilep* anemi* depress* "
-        "ansiedade insonia cancer hernia ciatica quebrei torci fratura gravida colesterol "
-        "psoriase tdah dislexi* apneia vertigem labirintite aparelho_auditivo refluxo asmatic* "
-        "diabetic* epiletic* infarto avc cadeira_de_rodas surd* daltonic* operar operado operada "
-        "operacao"
+        "problema_de_saude condicao dor dores enfermidade padece operar operacao joelho costas "
+        "ombro tornozelo quadril perna braco estomago pescoco cotovelo machuc* aconteceu_com "
+        "pe_do pe_da | sofro dor dores pressao_alta hipertensao tireoide artrite artrose epilep* "
+        "anemi* depress* ansiedade insonia cancer hernia ciatica quebrei torci fratura gravida "
+        "colesterol psoriase tdah dislexi* apneia vertigem labirintite aparelho_auditivo refluxo "
+        "asmatic* diabetic* epiletic* infarto avc cadeira_de_rodas surd* daltonic* operar operado "
+        "operada operacao fratur* gesso muleta* fisioterap* ortoped* ressonancia coluna menisco "
+        "doi"
     ),
     "partner": (
         "estado_civil relacionamento conjuge casal sai_com | divorciad* separad* viuv* minha_ex "
         "meu_ex noiv* conjuge moro_com namor* minha_mulher meu_marido minha_esposa moramos_juntos "
-        "juntos_ha apaixonad*"
+        "juntos_ha apaixonad* terminei terminamos me_separei gravida"
     ),
     "children": (
-        "filhote gemeos gemeas enteado enteada | gemeos gemeas enteado enteada caçula cacula "
-        "mais_velh* mais_nov*"
+        "filhote gemeos gemeas enteado enteada filh* bebe nenem menina | gemeos gemeas enteado "
+        "enteada caçula cacula mais_velh* mais_nov* filh* bebe nenem menina"
     ),
     "siblings": "irmao irma irmas | irmao irma irmas gemeo gemea",
     "relatives": (
         "cunhad* sogr* neto neta netos genro nora padrasto madrasta padrinho madrinha comadre "
-        "compadre afilhad* entead*"
+        "compadre afilhad* entead* prim* sobrinh*"
     ),
     "friend": "melhor_amig*",
     "pets": (
@@ -114,18 +124,23 @@ CUES = {
         "melhor gosto_mais mais_amo nao_vivo_sem nada_como sou_fa sou_louc* comeria"
     ),
     "dislike": (
-        "nao_gosta odeia detesta nao_suporta incomoda | nao_gosto odeio detesto nao_suporto "
-        "me_incomoda nao_aguento"
+        "nao_gosta odeia detesta nao_suporta incomoda nojo aguenta menos_gosta suporta | "
+        "nao_gosto odeio detesto nao_suporto me_incomoda nao_aguento nojo nao_desce nao_engulo "
+        "nao_e_pra_mim nao_e_comigo invencao_do_* horror horrivel furada pavor abomino "
+        "passo_longe nem_mort* nem_a_pau nem_pensar me_irrita enjoo insuportavel"
     ),
     "languages": (
         "materna bilingue estrangeir* | ingles frances alemao italiano espanhol russo chines "
         "japones arabe libras bilingue fluente"
     ),
     "contact": "contactar entrar_em_contato escrever ligar | whatsapp zap me_liga me_escreve",
-    "wedding": "casara cerimonia noivado | vamos_casar lua_de_mel pedid* noivado casar",
+    "wedding": (
+        "casara cerimonia noivado casa-se | vamos_casar lua_de_mel pedid* noivado casar casorio"
+    ),
     "travel": (
-        "para_onde destino pais visitar passeio ir_nas_ferias | reserv* passagem passagens "
-        "cruzeiro mochilao vou_para voo excursao embarco intercambio"
+        "para_onde destino pais visitar passeio ir_nas_ferias voou voar viajou aviao | reserv* "
+        "passagem passagens cruzeiro mochilao vou_para voo excursao embarco intercambio vou_pra "
+        "vamos_pra aviao andei_de passeio"
     ),
     "commute": (
         "vai_ao_trabalho chega_ao_trabalho transporte desloca* vai_para_o_trabalho se_locomove "
@@ -133,16 +148,17 @@ CUES = {
         "andando"
     ),
     "study": (
-        "graduacao curso_* mestrado matricul* colegio | graduacao mestrado doutorado tese tcc "
-        "faculdade matricul* semestre vestibular formad* me_formei pos-graduacao"
+        "graduacao curso_* mestrado matricul* colegio cursa | graduacao mestrado doutorado tese "
+        "tcc faculdade matricul* semestre vestibular formad* me_formei pos-graduacao "
+        "voltei_a_estudar ensino_medio supletivo enem"
     ),
     "style": (
         "tratar trato respost* tom estilo tamanho longas formato redigir idioma_*_responder "
         "respondid* gostaria como_*_responder como_*_escrever quer_*_respostas formato_* unidades "
-        "| breve* curto* concis* direto sem_emojis emojis formal informal lista* tabela* evite "
-        "prefiro_que voce topicos em_portugues simples girias sem_rodeios em_topicos celsius "
-        "quilometros direto_ao_ponto numerad* exemplos fontes sem_jargao uma_frase duas_frases "
-        "tres_frases primeiro_nome"
+        "resposta respostas mensagens unidade | breve* curto* concis* direto sem_emojis emojis "
+        "formal informal lista* tabela* evite prefiro_que voce topicos em_portugues simples "
+        "girias sem_rodeios em_topicos celsius quilometros direto_ao_ponto numerad* exemplos "
+        "fontes sem_jargao uma_frase duas_frases tres_frases primeiro_nome"
     ),
     "plans": "pretende tem_planejad* | pretendo planejo proxim*",
     "car": (
@@ -166,16 +182,23 @@ CUES = {
         "macbook tablet ipad xiaomi pixel windows linux android moto_g fairphone nokia huawei "
         "oppo oneplus honor realme xperia redmi"
     ),
-    "learning": "aprender aprendendo aulas | aprendendo aprender matricul* comecei_aulas oficina",
-    "smoking": "cigarro* fumar vape tabaco | fumo fumar cigarro* vape parei_de_fumar",
+    "learning": (
+        "aprender aprendendo aulas aula | aprendendo aprender matricul* comecei_aulas oficina "
+        "aprendo treinando"
+    ),
+    "smoking": (
+        "cigarro* fumar vape tabaco fumante* | fumo fumar cigarro* vape parei_de_fumar cigarr* "
+        "maco_de"
+    ),
     "author": "poeta romancista escritor* | poeta escritor* autor*",
     "singer": "musico grupo | show album musica musicas",
     "team": (
-        "time torce clube torced* equipe | time torco torced* clube flamengo corinthians "
-        "palmeiras gremio jogo_do"
+        "time torce clube torced* equipe apoia | time torco torced* clube flamengo corinthians "
+        "palmeiras gremio jogo_do torcida"
     ),
     "game": (
-        "videogame* console jogo | videogame* console playstation xbox nintendo switch minecraft"
+        "videogame* console jogo joga jogar | videogame* console playstation xbox nintendo switch "
+        "minecraft domino truco baralho xadrez dama buraco"
     ),
     "colour": "cor cores | cor",
     "fear": (
@@ -232,4 +255,7 @@ CUES = {
     "nickname": "apelido alcunha chamar | me_chame me_chamam me_chama apelido alcunha",
     "neighbour": "vizinho vizinha vizinhos vizinhas",
     "relation": "quem_e quem_sao |",
+    "mother": "mainha",
+    "father": "painho",
+    "grandparents": "vovo",
 }

@@ -17,8 +17,8 @@ from memservice.spi.reasoner import DeriveRequest, Utterance
 from memservice_extractive import facts, prose, worth
 from memservice_extractive.prose import own_lines
 from memservice_extractive.reasoner import ExtractiveReasoner
-from memservice_extractive.relevance import REPLY_MARK
 from memservice_extractive.sentences import MAX_LENGTH, split
+from memservice_extractive.subjects import REPLY_MARK
 from support.examples import examples
 
 START = datetime(2023, 5, 8, 10, tzinfo=UTC)

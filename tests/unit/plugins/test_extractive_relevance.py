@@ -87,3 +87,28 @@ def test_a_name_in_another_script_is_no_word_of_the_question() -> None:
 def test_a_reply_tells_what_its_question_asks_for() -> None:
     assert score("How old is Ada?", "How old are you? – 34", "en") >= ENOUGH
     assert score("Wie alt ist Ada?", "Wie alt bist du? – 34", "de") >= ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("What does Ida's sister do for a living?", "My sister marries, and I work as a nurse."),
+        ("How old is Ida's brother?", "I turn 29 in May, my brother knows that."),
+        ("What is Ida's brother called?", "My sister Vera is in Rome."),
+    ],
+)
+def test_what_is_told_of_the_speaker_or_of_another_relative_is_no_answer(
+    question: str, statement: str
+) -> None:
+    assert Question(question, ["ida"]).score(statement, "en") < ENOUGH
+
+
+def test_what_the_speaker_tells_of_itself_after_a_relative_is_an_answer() -> None:
+    statement = "My brother takes over the shop, and I was hired by a brewery."
+    assert Question("Where does Ida work?", ["ida"]).score(statement, "en") >= ENOUGH
+
+
+def test_an_aversion_weighs_more_than_the_kind_of_thing() -> None:
+    question = Question("Which food can't Ida stand?", ["ida"])
+    aversion = question.score("Coriander tastes like soap to me.", "en")
+    assert aversion > question.score("I cook dinner at seven.", "en")
