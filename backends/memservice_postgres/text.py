@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,9 @@ from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
+from memservice_postgres.stored_texts import StoredTexts
+from memservice_sql.text_blocks import WantedTerm, best
+from memservice_sql.text_cache import TextCache, can_search, is_reading, random_number
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -40,12 +44,14 @@ WEIGHT_SCALE = 1_000_000
 order of addition."""
 
 _COUNTED = f"""
-    INSERT INTO text_statistics AS s (workspace_key, kind, part, documents, length)
+    INSERT INTO text_statistics AS s
+        (workspace_key, kind, part, documents, length, revision, removal)
     SELECT workspace_key, kind, pg_backend_pid() %% {PARTS},
-        %(sign)s * count(*), %(sign)s * sum(length)
+        %(sign)s * count(*), %(sign)s * sum(length), %(number)s, %(removal)s
     FROM changed GROUP BY workspace_key, kind
     ON CONFLICT (workspace_key, kind, part)
-    DO UPDATE SET documents = s.documents + excluded.documents, length = s.length + excluded.length
+    DO UPDATE SET documents = s.documents + excluded.documents, length = s.length + excluded.length,
+        revision = excluded.revision, removal = coalesce(nullif(excluded.removal, 0), s.removal)
 """  # noqa: S608 - a constant
 _ADD = f"""
     WITH changed AS (
@@ -74,21 +80,6 @@ _SIZES = """
 """
 _DELETE_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
 
-# The number of rows with each term: counted up to a limit, in the physical order of rows, which is
-# roughly the order of insertion. Larger numbers are estimated from the share of the workspace's
-# rows that were read when the limit was reached.
-_STATISTICS = """
-    SELECT NULL, sum(documents)::bigint, sum(length)::bigint, 0, 0
-    FROM text_statistics WHERE workspace_key = %(workspace)s AND kind = %(kind)s
-    UNION ALL
-    SELECT wanted.term, found.rows, 0, found.first, found.last
-        FROM unnest(%(terms)s::text[]) AS wanted (term) CROSS JOIN LATERAL (
-        SELECT count(*) AS rows, min(id) AS first, max(id) AS last FROM (
-            SELECT id FROM text_rows WHERE terms @> ARRAY[wanted.term] LIMIT %(limit)s
-        ) AS held
-    ) AS found
-"""
-_EXTENT = "SELECT min(id), max(id) FROM text_rows WHERE workspace_key = %s AND kind = %s"
 _SESSION_ROWS = """
     SELECT count(*) FROM (
         SELECT 1 FROM text_rows r
@@ -163,7 +154,8 @@ def kind_code(kind: str) -> int:
 
 
 class PostgresTextIndex:
-    """The `TextIndex` of the PostgreSQL storage. Has no state: safe for threads and processes.
+    """The `TextIndex` of the PostgreSQL storage. Safe for threads and processes: each keeps texts
+    in memory (`memservice_sql.text_cache`).
 
     `budget` bounds the postings that one search reads once it has enough candidates. Beyond it, the
     most common terms are used for ranking only. Rows with a term are counted up to `count_limit`;
@@ -172,9 +164,12 @@ class PostgresTextIndex:
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def __init__(self, budget: int = 10_000, count_limit: int = 10_000) -> None:
+    def __init__(
+        self, budget: int = 10_000, count_limit: int = 10_000, cache: TextCache | None = None
+    ) -> None:
         self._budget = budget
         self._count_limit = count_limit
+        self._cache = cache or TextCache()
 
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
@@ -185,18 +180,28 @@ class PostgresTextIndex:
             return
         prefix = _prefix(code, workspace_key)
         encoded = {id: _encoded(id, row, prefix) for id, row in unique.items()}
-        shared = {"workspace": workspace_key, "kind": code, "sign": 1}
+        shared = {"workspace": workspace_key, "kind": code, "sign": 1, "removal": 0}
         added_ids = {
             id
             for (id,) in driver.execute(
-                _ADD, {**shared, "rows": encode_rows(list(encoded.values()))}
+                _ADD,
+                {
+                    **shared,
+                    "number": random_number(),
+                    "rows": encode_rows(list(encoded.values())),
+                },
             )
         }
         existing_ids = [id for id in encoded if id not in added_ids]
         if existing_ids:
             _remove(driver, existing_ids)
             driver.execute(
-                _ADD, {**shared, "rows": encode_rows([encoded[id] for id in existing_ids])}
+                _ADD,
+                {
+                    **shared,
+                    "number": random_number(),
+                    "rows": encode_rows([encoded[id] for id in existing_ids]),
+                },
             )
 
     def remove(
@@ -248,48 +253,37 @@ class PostgresTextIndex:
         driver, code = driver_behind(tx), kind_code(kind)
         prefix = _prefix(code, workspace_key)
         prefixed = {term: prefix + term[:MAX_TERM_LENGTH] for term in terms}
-        workspace_parameters = {"workspace": workspace_key, "kind": code}
-        limit = self._count_limit + 1
-        (_, documents, length, *_), *statistics = driver.execute(
-            _STATISTICS,
-            {
-                **workspace_parameters,
-                "terms": list(dict.fromkeys(prefixed.values())),
-                "limit": limit,
-            },
-        ).fetchall()
-        row_counts = {term: rows for term, rows, *_ in statistics if rows}
-        documents = documents or 0
-        if any(rows == limit for rows in row_counts.values()):
-            row_counts = _estimated(driver, workspace_parameters, statistics, documents, limit)
-        frequencies = {
-            term: row_counts.get(prefixed_term, 0) for term, prefixed_term in prefixed.items()
-        }
-        mean_length = length / documents if documents else 0.0
-        if not row_counts or k <= 0:
-            return TextMatches(documents, mean_length, frequencies)
-        search_terms = [
-            _SearchTerm(
-                term,
-                row_counts[term],
-                round(
-                    WEIGHT_SCALE
-                    * log(
-                        1 + max(0.0, documents - row_counts[term] + 0.5) / (row_counts[term] + 0.5)
-                    )
-                ),
-            )
-            for term in sorted(row_counts, key=lambda term: (row_counts[term], term))
-        ]
         names: dict[str, list[str]] = {}
         for term, stored_term in prefixed.items():
             names.setdefault(stored_term, []).append(term)
+        texts = StoredTexts(driver, workspace_key, code, self._count_limit, is_reading(tx))
+        # Beyond the limit, numbers are estimated.
+        exact = min(self._budget, self._count_limit)
+        state, blocks, row_counts = self._cache.prepare(texts, names, exact)
+        documents = state.documents
+        frequencies = {term: row_counts.get(prefixed[term], 0) for term in terms}
+        matches = TextMatches(documents, state.mean_length, frequencies)
+        rarest_first = sorted((rows, term) for term, rows in row_counts.items() if rows)
+        if not rarest_first or k <= 0:
+            return matches
+        search_terms = [
+            _SearchTerm(
+                term,
+                rows,
+                round(WEIGHT_SCALE * log(1 + max(0.0, documents - rows + 0.5) / (rows + 0.5))),
+            )
+            for rows, term in rarest_first
+        ]
+        if blocks and ids is None and can_search(index_filter):
+            wanted = [WantedTerm(each.term, each.weight, names[each.term]) for each in search_terms]
+            return replace(matches, hits=best(blocks, wanted, index_filter, k))
+        workspace_parameters = {"workspace": workspace_key, "kind": code}
         query = _Query(driver, workspace_parameters, index_filter, search_terms, names)
         if ids is None:
             hits = self._hits(query, k)
         else:
             hits = _best(query, _rows_of_keys(query, [key * 4 + code for key in ids]), k)
-        return TextMatches(documents, mean_length, frequencies, hits)
+        return replace(matches, hits=hits)
 
     def _hits(self, query: _Query, k: int) -> list[TextHit]:
         """The `k` rows with the rarest terms, with the count of each term."""
@@ -382,28 +376,6 @@ def _have_few_rows(query: _Query) -> bool:
     return count < enough
 
 
-def _estimated(
-    driver: Driver,
-    workspace_parameters: dict[str, int],
-    statistics: Sequence[Any],
-    documents: int,
-    limit: int,
-) -> dict[str, int]:
-    """The number of rows with each term. If counting reached the limit, it is estimated from the
-    share of rows that were read."""
-    first, last = driver.execute(
-        _EXTENT, (workspace_parameters["workspace"], workspace_parameters["kind"])
-    ).fetchall()[0]
-    row_counts: dict[str, int] = {}
-    for term, rows, _, lowest, highest in statistics:
-        if rows == limit:
-            share = min(1.0, (highest - lowest + 1) / (last - first + 1))
-            rows = min(max(documents, rows), round(rows / share))
-        if rows:
-            row_counts[term] = rows
-    return row_counts
-
-
 def _best(query: _Query, rows: Iterable[Row], k: int) -> list[TextHit]:
     """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
     of each term."""
@@ -426,7 +398,9 @@ def _remove(driver: Driver, ids: list[int]) -> int:
     """Remove rows and their share of the statistics. Returns the number of rows."""
     if not ids:
         return 0
-    return int(driver.execute(_REMOVE, {"ids": ids, "sign": -1}).fetchall()[0][0])
+    number = random_number()
+    values = {"ids": ids, "sign": -1, "number": number, "removal": number}
+    return int(driver.execute(_REMOVE, values).fetchall()[0][0])
 
 
 def _encoded(id: int, row: TextRow, prefix: str) -> list[Any]:

@@ -15,6 +15,7 @@ from memservice.spi.schema import BY_RECORD as SPECS
 from memservice_sql.conditions import Filterable, Shape, shape, to_sql
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.mapping import Mapping
+from memservice_sql.position_cache import PositionCache
 from memservice_sql.statements import Cursor, Slots, Statements, Writer
 from memservice_sql.tables import BY_RECORD, LIST_TABLES, ListTable
 from memservice_sql.types import KEY, UtcDateTime
@@ -56,6 +57,7 @@ class Store:
             UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
         )
         """Converts a time from the driver to a datetime (null to None)."""
+        self.positions = PositionCache()
 
 
 def _same(value: Any) -> Any:
@@ -73,7 +75,7 @@ class SqlRows:
 
     def __init__(self, store: Store, connection: sa.Connection, *, read_only: bool) -> None:
         self.store = store
-        self._read_only = read_only
+        self.read_only = read_only
         self.use_connection(connection)
 
     def use_connection(self, connection: sa.Connection) -> None:
@@ -86,7 +88,7 @@ class SqlRows:
         values: list[Any] = []
         info = self.store.tables[record]
         shape_ = shape(info.filterable, condition, values)
-        lock = lock and not self._read_only
+        lock = lock and not self.read_only
 
         def write(slots: Slots) -> sa.Executable:
             query = (
@@ -135,9 +137,9 @@ class SqlRows:
         def write(slots: Slots) -> sa.Executable:
             query = sa.select(*info.mapping.columns).where(dialect.one_of(info.table.c.key, slots))
             query = dialect.by_key(query, info.table).order_by(info.table.c.key)
-            return query if self._read_only else query.with_for_update(key_share=True)
+            return query if self.read_only else query.with_for_update(key_share=True)
 
-        statement_key = ("locked", record, self._read_only)
+        statement_key = ("locked", record, self.read_only)
         return info.mapping.records(
             self.run(statement_key, write, [dialect.list_value(keys)]).fetchall()
         )
@@ -322,7 +324,7 @@ class SqlRows:
 
     def writable(self) -> None:
         """Raise `ReadOnly` in a read-only transaction."""
-        if self._read_only:
+        if self.read_only:
             raise ReadOnly("this transaction is read-only; use Storage.write")
 
     @contextmanager

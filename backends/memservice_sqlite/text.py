@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +21,10 @@ from sqlalchemy import Connection
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
+from memservice_sql.text_cache import TextCache, can_search, is_reading, random_number
 from memservice_sqlite import text_merges
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
+from memservice_sqlite.stored_texts import StoredTexts, rows_of
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -36,9 +39,11 @@ _STORED = re.compile("([^ ]+)=[0-9]+ ")
 _UNSAFE = re.compile(r"[\x00-\x2f\x3a-\x60\x7b-\x7f]")
 
 _ADD_STATISTICS = """
-    INSERT INTO text_statistics (workspace_key, kind, documents, length) VALUES (?, ?, ?, ?)
+    INSERT INTO text_statistics (workspace_key, kind, documents, length, revision, removal)
+    VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT (workspace_key, kind) DO UPDATE
-        SET documents = documents + excluded.documents, length = length + excluded.length
+        SET documents = documents + excluded.documents, length = length + excluded.length,
+            revision = excluded.revision, removal = coalesce(nullif(excluded.removal, 0), removal)
 """
 _SIZES = """
     SELECT workspace_key, documents FROM text_statistics
@@ -48,11 +53,6 @@ _DROP_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = ?"
 REMOVED = (0, 0)
 """The row of the statistics that belongs to no workspace: it counts removed texts whose words are
 still in the index (`memservice_sqlite.reclaiming`)."""
-_STATISTICS = """
-    SELECT NULL, documents, length FROM text_statistics WHERE workspace_key = ? AND kind = ?
-    UNION ALL
-    SELECT term, doc, 0 FROM text_vocabulary WHERE term IN (SELECT value FROM json_each(?))
-"""
 # The ids of each query are concatenated in one string, which halves the cost of a long list.
 # Newest first, in case a list is cut off.
 _POSTINGS = """
@@ -137,7 +137,8 @@ def kind_code(kind: str) -> int:
 
 
 class SqliteTextIndex:
-    """The `TextIndex` of the SQLite storage. Has no state: safe for threads and processes.
+    """The `TextIndex` of the SQLite storage. Safe for threads and processes: each keeps texts in
+    memory (`memservice_sql.text_cache`).
 
     `budget` bounds the postings that one search reads once it has enough candidates. Beyond it, the
     most common terms are used for ranking only.
@@ -145,8 +146,9 @@ class SqliteTextIndex:
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def __init__(self, budget: int = 10_000) -> None:
+    def __init__(self, budget: int = 10_000, cache: TextCache | None = None) -> None:
         self._budget = budget
+        self._cache = cache or TextCache()
 
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
@@ -190,7 +192,9 @@ class SqliteTextIndex:
             [(id, _tokens(prefix, term_counts)) for id, term_counts in counts.items()],
         )
         total = sum(len(row.terms) for row in unique.values())
-        connection.exec_driver_sql(_ADD_STATISTICS, (workspace_key, code, len(unique), total))
+        connection.exec_driver_sql(
+            _ADD_STATISTICS, (workspace_key, code, len(unique), total, random_number(), 0)
+        )
 
     def remove(
         self, tx: Transaction | None, kind: str, workspace_key: int, keys: Sequence[int]
@@ -240,40 +244,40 @@ class SqliteTextIndex:
         prefix = _prefix(code, workspace_key)
         # `token` encodes upper case too, so these are exactly the tokens that FTS5 stores.
         tokens = {term: token(term) for term in terms}
-        prefixed_tokens = array({prefix + term_token for term_token in tokens.values()})
-        documents, mean_length = 0, 0.0
-        by_token: dict[str, int] = {}
-        for term, count, length in connection.exec_driver_sql(
-            _STATISTICS, (workspace_key, code, prefixed_tokens)
-        ).all():
-            if term is not None:
-                by_token[term[len(prefix) :]] = count
-            elif count:
-                documents, mean_length = count, length / count
-        frequencies = {term: by_token.get(term_token, 0) for term, term_token in tokens.items()}
-        if not by_token or k <= 0:
-            return TextMatches(documents, mean_length, frequencies)
-        rarest_first = sorted(by_token, key=lambda term_token: (by_token[term_token], term_token))
+        prefix = _prefix(code, workspace_key)
+        texts = StoredTexts(connection, workspace_key, code, prefix, is_reading(tx))
+        state, blocks, rows_of_token = self._cache.prepare(texts, set(tokens.values()), self._budget)
+        documents = state.documents
+        frequencies = {term: rows_of_token.get(tokens[term], 0) for term in terms}
+        matches = TextMatches(documents, state.mean_length, frequencies)
+        rarest_first = sorted(
+            (rows, term_token) for term_token, rows in rows_of_token.items() if rows
+        )
+        if not rarest_first or k <= 0:
+            return matches
         search_terms = [
-            _SearchTerm(
-                term_token,
-                by_token[term_token],
-                log(1 + (documents - by_token[term_token] + 0.5) / (by_token[term_token] + 0.5)),
-            )
-            for term_token in rarest_first
+            _SearchTerm(term_token, rows, log(1 + (documents - rows + 0.5) / (rows + 0.5)))
+            for rows, term_token in rarest_first
         ]
+        term_of_token = {term_token: term for term, term_token in tokens.items()}
+        if blocks and ids is None and can_search(index_filter):
+            # Imports numpy at the first search.
+            from memservice_sql.text_blocks import WantedTerm, best
+
+            wanted = [
+                WantedTerm(each.token, each.weight, (term_of_token[each.token],))
+                for each in search_terms
+            ]
+            return replace(matches, hits=best(blocks, wanted, index_filter, k))
         if ids is None:
             rows = _rows_of_sessions(
-                connection, code, workspace_key, sum(by_token.values()), index_filter
+                connection, code, workspace_key, sum(rows_of_token.values()), index_filter
             )
         else:
             rows = _rows_of_keys(connection, code, workspace_key, ids, index_filter)
         if rows is None:
             rows = self._candidates(connection, prefix, search_terms, k, index_filter)
-        term_of_token = {term_token: term for term, term_token in tokens.items()}
-        return TextMatches(
-            documents, mean_length, frequencies, _best(rows, search_terms, term_of_token, k)
-        )
+        return replace(matches, hits=_best(rows, search_terms, term_of_token, k))
 
     def _candidates(
         self,
@@ -294,7 +298,7 @@ class SqliteTextIndex:
 
         def read(matches: Mapping[str, float], limit: int = -1) -> None:
             """Add each query's weight to the rows that match it."""
-            rows = _rows(connection, sql, named | {"matches": array(matches), "limit": limit})
+            rows = rows_of(connection, sql, named | {"matches": array(matches), "limit": limit})
             for (ids,), weight in zip(rows, matches.values(), strict=True):
                 postings.add(ids, weight)
 
@@ -311,7 +315,7 @@ class SqliteTextIndex:
         if common_queries and postings.rows < k:
             read(dict.fromkeys(common_queries, 0.0), k)
         best = postings.best(4 * k if common_queries else k)
-        return _rows(connection, _ROWS, (array(best),)) if best else []
+        return rows_of(connection, _ROWS, (array(best),)) if best else []
 
 
 class _SearchTerm(NamedTuple):
@@ -326,13 +330,6 @@ _Candidate = tuple[int, int, str]
 """Id, length, and terms as `_encoded` returns them."""
 
 
-def _rows(connection: Connection, sql: str, values: Any) -> list[Any]:
-    """The rows of a statement as the driver returns them: SQLAlchemy's cost more to make."""
-    cursor = connection.exec_driver_sql(sql, values).cursor
-    assert cursor is not None
-    return list(cursor.fetchall())
-
-
 def _rows_of_keys(
     connection: Connection,
     code: int,
@@ -344,7 +341,7 @@ def _rows_of_keys(
         "workspace": workspace_key,
         "ids": array({key * 4 + code for key in keys}),
     }
-    return _rows(connection, _FITTING_ROWS, named)
+    return rows_of(connection, _FITTING_ROWS, named)
 
 
 def _rows_of_sessions(
@@ -363,7 +360,7 @@ def _rows_of_sessions(
     ):
         return None
     named = parameters(index_filter) | {"workspace": workspace_key, "kind": code}
-    return _rows(connection, _FITTING_ROWS_OF_SESSIONS, named)
+    return rows_of(connection, _FITTING_ROWS_OF_SESSIONS, named)
 
 
 def _best(
@@ -405,8 +402,11 @@ def _remove_rows(connection: Connection, rows: Iterable[tuple[int, int, int, int
         _write_postings(connection, _REMOVE_POSTINGS, removed)
         connection.exec_driver_sql(_REMOVE_TERMS, (ids,))
         connection.exec_driver_sql(_REMOVE_ROWS, (ids,))
-        changes = [(*position, *change) for position, change in statistics.items()]
-        connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(removed), 0)])
+        number = random_number()
+        changes = [
+            (*position, *change, number, number) for position, change in statistics.items()
+        ]
+        connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(removed), 0, 0, 0)])
     return len(removed)
 
 

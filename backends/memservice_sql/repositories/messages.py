@@ -9,10 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from memservice.domain.filters.ast import Condition, all_of, equals
-from memservice.domain.records import Message
+from memservice.domain.records import ACTIVE, Message
 from memservice.spi import repositories as base
 from memservice.spi.rows import Order
 from memservice_sql import tables as t
+from memservice_sql.position_cache import SessionState
 from memservice_sql.rows import SqlRows, ordering, window, window_values
 from memservice_sql.statements import Slots
 from memservice_sql.types import KEY
@@ -87,6 +88,13 @@ class SqlMessages(base.Messages):
     ) -> list[base.Position]:
         if not keys:
             return []
+        if times or not self.rows.read_only:
+            return self._around(keys, distance, times)
+        stored = _StoredPositions(self)
+        return list(self.rows.store.positions.around(stored, keys, distance).values())
+
+    def _around(self, keys: Sequence[int], distance: int, times: bool) -> list[base.Position]:
+        """The same, from the database."""
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
@@ -103,6 +111,34 @@ class SqlMessages(base.Messages):
         rows = self.rows.run(("around", times), write, values).fetchall()
         # Python finds the duplicates in half of the time of DISTINCT.
         return self._positions(list({row[0]: row for row in rows}.values()), times)
+
+    def _states(self, session_keys: Sequence[int]) -> list[SessionState]:
+        dialect = self.rows.store.dialect
+        sessions = t.sessions
+
+        def write(slots: Slots) -> sa.Executable:
+            columns = (sessions.c.key, sessions.c.message_count, sessions.c.revision)
+            active = sessions.c.state == sa.literal_column(f"'{ACTIVE}'")
+            return sa.select(*columns).where(dialect.one_of(sessions.c.key, slots), active)
+
+        values = [dialect.list_value(session_keys)]
+        rows = self.rows.run(("states of sessions",), write, values).fetchall()
+        return list(map(SessionState._make, rows))
+
+    def _positions_of(self, session_key: int, after: int) -> list[tuple[base.Position, int]]:
+        """The positions of a session after one, in order, each with the session's revision."""
+
+        def write(slots: Slots) -> sa.Executable:
+            joined = t.messages.join(t.sessions, t.sessions.c.key == t.messages.c.session_key)
+            same_session = t.messages.c.session_key == slots.take(KEY)
+            later = t.messages.c.seq > slots.take(KEY)
+            columns = (*_position(times=False), t.sessions.c.revision)
+            query = sa.select(*columns).select_from(joined).where(same_session, later)
+            return query.order_by(t.messages.c.seq)
+
+        values = [session_key, after]
+        rows = self.rows.run(("positions of session",), write, values).fetchall()
+        return [(_as_position(row[:-1]), row[-1]) for row in rows]
 
     def per_day(self, after: int, through: int) -> dict[str, int]:
         dialect = self.rows.store.dialect
@@ -220,6 +256,22 @@ class SqlMessages(base.Messages):
             base.Position(key, session, author, seq, tokens, read_time(at))
             for key, session, author, seq, tokens, at in rows
         ]
+
+
+class _StoredPositions:
+    """See `memservice_sql.position_cache.StoredPositions`."""
+
+    def __init__(self, messages: SqlMessages) -> None:
+        self._messages = messages
+
+    def around(self, keys: Sequence[int], distance: int) -> list[base.Position]:
+        return self._messages._around(keys, distance, times=False)
+
+    def states(self, session_keys: Sequence[int]) -> list[SessionState]:
+        return self._messages._states(session_keys)
+
+    def of_session(self, session_key: int, after: int) -> list[tuple[base.Position, int]]:
+        return self._messages._positions_of(session_key, after)
 
 
 def _after(slots: Slots, limit: int) -> sa.Select[Any]:

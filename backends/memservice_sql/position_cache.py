@@ -1,0 +1,181 @@
+"""Positions of messages that this process keeps in memory, session by session.
+
+A session's revision tells whether a message that it had has changed, moved or been erased: with the
+same revision, its first n messages are the same. So a search reads the state of the sessions that
+it needs, and of a session that has grown the new positions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+from memservice.spi.repositories import Position
+
+MAX_MESSAGES = 50_000
+"""Positions that are kept, of about 300 bytes."""
+SECONDS = 600.0
+"""How long a session is kept. No process hears that the store was replaced by an older copy, in
+which a revision may have had other messages."""
+
+
+class SessionState(NamedTuple):
+    """The state of a session in a transaction."""
+
+    key: int
+    message_count: int
+    revision: int
+
+
+class StoredPositions(Protocol):
+    """The positions of messages in the database, in one transaction that only reads."""
+
+    def around(self, keys: Sequence[int], distance: int) -> list[Position]:
+        """As `Messages.around`."""
+        ...
+
+    def states(self, session_keys: Sequence[int]) -> list[SessionState]:
+        """The states of active sessions."""
+        ...
+
+    def of_session(self, session_key: int, after: int) -> list[tuple[Position, int]]:
+        """The positions of a session beyond this one, in order, each with the session's revision at
+        the same moment."""
+        ...
+
+
+@dataclass(slots=True)
+class _Session:
+    revision: int
+    positions: list[Position]
+    """Position `n` is item `n - 1`. Only ever appended to."""
+    read_at: float
+
+
+class PositionCache:
+    """Safe for threads: SQL runs outside of its lock. A session is read as a whole once as many of
+    its positions were read one by one."""
+
+    def __init__(
+        self, max_messages: int = MAX_MESSAGES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._max_messages = max_messages
+        self._clock = clock
+        self._lock = Lock()
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        self._by_key: dict[int, Position] = {}
+        self._read: dict[int, int] = {}
+        """Session → the number of its positions that were read one by one."""
+
+    def around(
+        self, stored: StoredPositions, keys: Sequence[int], distance: int
+    ) -> dict[int, Position]:
+        """The positions of these messages and of up to `distance` messages before and after each in
+        its session, by key."""
+        by_key = self._by_key
+        cached = [position for key in keys if (position := by_key.get(key)) is not None]
+        sessions = self._current(stored, {position.session_key for position in cached})
+        result: dict[int, Position] = {}
+        covered: set[int] = set()
+        for key, session_key, _, seq, *_ in cached:
+            session = sessions.get(session_key)
+            if session is not None and seq <= len(session) and session[seq - 1].key == key:
+                covered.add(key)
+                for position in session[max(0, seq - 1 - distance) : seq + distance]:
+                    result[position.key] = position
+        missing = [key for key in keys if key not in covered]
+        if missing:
+            rows = stored.around(missing, distance)
+            self._note(stored, rows)
+            result.update((row.key, row) for row in rows)
+        return result
+
+    def _current(
+        self, stored: StoredPositions, session_keys: Iterable[int]
+    ) -> dict[int, Sequence[Position]]:
+        """All positions, in the transaction's state, of those sessions that are in memory."""
+        if not session_keys:
+            return {}
+        current: dict[int, Sequence[Position]] = {}
+        for state in stored.states(sorted(session_keys)):
+            with self._lock:
+                session = self._sessions.get(state.key)
+                if session is None:
+                    continue
+                if (
+                    session.revision != state.revision
+                    or self._clock() >= session.read_at + SECONDS
+                ):
+                    self._discard(state.key)
+                    continue
+                self._sessions.move_to_end(state.key)
+                positions = session.positions
+            if len(positions) < state.message_count:
+                self._extend(stored, state, session)
+            if len(positions) == state.message_count:
+                current[state.key] = positions
+            elif len(positions) > state.message_count:  # a transaction of before
+                current[state.key] = positions[: state.message_count]
+        return current
+
+    def _extend(self, stored: StoredPositions, state: SessionState, session: _Session) -> None:
+        """Add the positions of messages that were added."""
+        length = len(session.positions)
+        rows = stored.of_session(state.key, length)
+        if not _are(rows, state, length):
+            return
+        with self._lock:
+            if len(session.positions) == length and self._sessions.get(state.key) is session:
+                session.positions += [position for position, _ in rows]
+                self._by_key.update((position.key, position) for position, _ in rows)
+                self._evict()
+
+    def _note(self, stored: StoredPositions, rows: Sequence[Position]) -> None:
+        """Note positions that were read one by one, and read those sessions as a whole for which it
+        pays."""
+        read: dict[int, int] = {}
+        for row in rows:
+            read[row.session_key] = read.get(row.session_key, 0) + 1
+        with self._lock:
+            if len(self._read) > self._max_messages:
+                self._read.clear()
+            for session_key, number in read.items():
+                self._read[session_key] = self._read.get(session_key, 0) + number
+        for state in stored.states(sorted(read)):
+            if state.message_count <= min(self._read.get(state.key, 0), self._max_messages):
+                self._load(stored, state)
+
+    def _load(self, stored: StoredPositions, state: SessionState) -> None:
+        now = self._clock()
+        rows = stored.of_session(state.key, 0)
+        if not _are(rows, state, 0):
+            return
+        positions = [position for position, _ in rows]
+        with self._lock:
+            self._discard(state.key)
+            self._read.pop(state.key, None)
+            self._sessions[state.key] = _Session(state.revision, positions, now)
+            self._by_key.update((position.key, position) for position in positions)
+            self._evict()
+
+    def _evict(self) -> None:
+        while len(self._by_key) > self._max_messages:
+            self._discard(next(iter(self._sessions)))
+
+    def _discard(self, session_key: int) -> None:
+        session = self._sessions.pop(session_key, None)
+        for position in session.positions if session is not None else ():
+            if self._by_key.get(position.key) is position:
+                del self._by_key[position.key]
+
+
+def _are(rows: Sequence[tuple[Position, int]], state: SessionState, after: int) -> bool:
+    """Whether these are exactly the positions after one, of the state's revision."""
+    return len(rows) == state.message_count - after and all(
+        revision == state.revision and position.seq == seq
+        for seq, (position, revision) in enumerate(rows, after + 1)
+    )

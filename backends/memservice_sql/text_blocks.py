@@ -1,0 +1,253 @@
+"""Texts in memory: which terms each of them has, as arrays, and the best ones for several terms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from memservice.spi.index_filter import IndexFilter
+from memservice.spi.text import TextHit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+    Short = NDArray[np.int32]
+    Mask = NDArray[np.bool_]
+
+COLUMNS = "r.id, r.session_key, r.author_key, r.observer_key, r.observed_key, r.level"
+"""The columns of a text that `block_of` needs, besides its terms."""
+ID, SESSION, AUTHOR, OBSERVER, OBSERVED = range(5)
+NULL = -1
+"""Stands for a key that a text does not have."""
+BYTES_PER_TERM = 150
+"""Of a distinct term in the vocabulary, roughly."""
+
+
+class WantedTerm(NamedTuple):
+    """A term of a search."""
+
+    stored: str
+    """As the storage writes it."""
+    weight: float
+    names: Sequence[str]
+    """The terms of the query that are stored as this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Indexed texts of one kind in a workspace. Never changes."""
+
+    facts: Integers
+    """n × 5: id, session, author, observer and observed peer."""
+    levels: Sequence[str | None]
+    level_numbers: NDArray[np.int8]
+    """Of each text the position of its level in `levels`."""
+    lengths: Short
+    """The number of terms of each text."""
+    vocabulary: dict[str, int]
+    """Term → its number. The texts that contain it are those from `starts[number]` to
+    `starts[number + 1]` in `rows`, and `counts` says how often."""
+    starts: Integers
+    rows: Short
+    counts: Short
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.facts, self.level_numbers, self.lengths, self.starts, self.rows, self.counts)
+        return sum(each.nbytes for each in arrays) + BYTES_PER_TERM * len(self.vocabulary)
+
+    def frequency(self, term: str) -> int:
+        """The number of texts that contain a term."""
+        number = self.vocabulary.get(term)
+        return 0 if number is None else int(self.starts[number + 1] - self.starts[number])
+
+    def postings(self, term: str) -> tuple[Short, Short]:
+        """The texts that contain a term, by position, and how often each does."""
+        number = self.vocabulary.get(term)
+        here = slice(0) if number is None else slice(self.starts[number], self.starts[number + 1])
+        return self.rows[here], self.counts[here]
+
+    def fitting(self, index_filter: IndexFilter) -> Mask | None:
+        """Which texts fit a filter without times; None: all."""
+        mask: Mask | None = None
+        for column, keys in (
+            (SESSION, index_filter.sessions),
+            (AUTHOR, index_filter.authors),
+            (OBSERVER, index_filter.observers),
+            (OBSERVED, index_filter.observed),
+        ):
+            if keys is not None:
+                mask = _both(mask, _one_of(self.facts[:, column], keys))
+        if index_filter.levels is not None:
+            wanted = [
+                number for number, level in enumerate(self.levels) if level in index_filter.levels
+            ]
+            mask = _both(mask, _one_of(self.level_numbers, wanted))
+        return mask
+
+
+def _one_of(values: NDArray[Any], wanted: Sequence[int]) -> Mask:
+    return values == wanted[0] if len(wanted) == 1 else np.isin(values, np.array(wanted, np.int64))
+
+
+def _both(one: Mask | None, other: Mask) -> Mask:
+    return other if one is None else one & other
+
+
+def numbered(values: Iterable[str]) -> tuple[Short, list[str]]:
+    """Of each value the position of its first occurrence among the distinct ones, and these."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    return np.fromiter(map(numbers.__getitem__, values), np.int32), list(numbers)
+
+
+def block_of(
+    texts: Sequence[Sequence[Any]],
+    lengths: Sequence[int],
+    sizes: Sequence[int],
+    numbers: Short,
+    counts: Short,
+    vocabulary: Sequence[str],
+) -> TextBlock:
+    """A block of texts (`COLUMNS`). `sizes`: how many distinct terms each has; `numbers` and
+    `counts` of all these terms, text by text: the position in `vocabulary`, and how often."""
+    levels = dict[str | None, int]()
+    facts = [[NULL if value is None else value for value in text[:5]] for text in texts]
+    level_numbers = [levels.setdefault(text[5], len(levels)) for text in texts]
+    return _block(
+        np.array(facts, np.int64).reshape(-1, 5),
+        list(levels),
+        np.array(level_numbers, np.int8),
+        np.array(lengths, np.int32),
+        np.repeat(np.arange(len(texts), dtype=np.int32), sizes),
+        numbers,
+        counts,
+        {term: number for number, term in enumerate(vocabulary)},
+    )
+
+
+def _block(
+    facts: Integers,
+    levels: Sequence[str | None],
+    level_numbers: NDArray[np.int8],
+    lengths: Short,
+    rows: Short,
+    numbers: Short,
+    counts: Short,
+    vocabulary: dict[str, int],
+) -> TextBlock:
+    """`rows`, `numbers` and `counts`: text, term and count of each posting, in any order."""
+    order = np.argsort(numbers, kind="stable")
+    starts = np.zeros(len(vocabulary) + 1, np.int64)
+    np.cumsum(np.bincount(numbers, minlength=len(vocabulary)), out=starts[1:])
+    return TextBlock(
+        facts, levels, level_numbers, lengths, vocabulary, starts, rows[order], counts[order]
+    )
+
+
+def merged(first: TextBlock, second: TextBlock) -> TextBlock:
+    """The texts of two blocks."""
+    vocabulary = dict(first.vocabulary)
+    renumbered = np.array(
+        [vocabulary.setdefault(term, len(vocabulary)) for term in second.vocabulary], np.int32
+    )
+    levels = list(dict.fromkeys([*first.levels, *second.levels]))
+    relevelled = np.array([levels.index(level) for level in second.levels], np.int8)
+    return _block(
+        np.concatenate([first.facts, second.facts]),
+        levels,
+        np.concatenate([first.level_numbers, relevelled[second.level_numbers]]),
+        np.concatenate([first.lengths, second.lengths]),
+        np.concatenate([first.rows, second.rows + np.int32(len(first))]),
+        np.concatenate([_numbers(first), renumbered[_numbers(second)]]),
+        np.concatenate([first.counts, second.counts]),
+        vocabulary,
+    )
+
+
+def only(block: TextBlock, chosen: Mask) -> TextBlock:
+    """The texts of a block at these positions."""
+    position = (np.cumsum(chosen) - 1).astype(np.int32)
+    kept = chosen[block.rows]
+    return _block(
+        block.facts[chosen],
+        block.levels,
+        block.level_numbers[chosen],
+        block.lengths[chosen],
+        position[block.rows[kept]],
+        _numbers(block)[kept],
+        block.counts[kept],
+        block.vocabulary,
+    )
+
+
+def _numbers(block: TextBlock) -> Short:
+    """The term of each posting of a block."""
+    return np.repeat(np.arange(len(block.vocabulary), dtype=np.int32), np.diff(block.starts))
+
+
+def best(
+    blocks: Sequence[TextBlock], terms: Sequence[WantedTerm], index_filter: IndexFilter, k: int
+) -> list[TextHit]:
+    """The `k` texts whose terms have the greatest total weight (ties: the greatest id), best first,
+    with the count of each term."""
+    ids = np.concatenate([block.facts[:, ID] for block in blocks])
+    lengths = np.concatenate([block.lengths for block in blocks])
+    masks = [block.fitting(index_filter) for block in blocks]
+    postings = [_postings(blocks, masks, term.stored) for term in terms]
+    weights = np.zeros(len(ids))
+    matches = np.zeros(len(ids), np.bool_)
+    for term, (rows, _) in zip(terms, postings, strict=True):
+        # In the order of the terms, so that equal sums are equal numbers. A term has a text once.
+        weights[rows] += term.weight
+        matches[rows] = True
+    rows = np.flatnonzero(matches)
+    if len(rows) > k:
+        at_least = np.partition(weights[rows], len(rows) - k)[len(rows) - k]
+        rows = rows[weights[rows] >= at_least]
+    rows = rows[np.lexsort((ids[rows], weights[rows]))[::-1][:k]]
+    # The position of each text in the result; -1: not in it.
+    positions = np.full(len(ids), -1, np.int32)
+    positions[rows] = np.arange(len(rows), dtype=np.int32)
+    counts_of_terms: list[dict[str, int]] = [{} for _ in range(len(rows))]
+    for term, (rows_of_term, counts) in zip(terms, postings, strict=True):
+        position_of_row = positions[rows_of_term]
+        is_chosen = position_of_row >= 0
+        chosen, chosen_counts = position_of_row[is_chosen].tolist(), counts[is_chosen].tolist()
+        for name in term.names:
+            for position, number in zip(chosen, chosen_counts, strict=True):
+                counts_of_terms[position][name] = number
+    return list(
+        map(
+            tuple.__new__,
+            repeat(TextHit),
+            zip((ids[rows] // 4).tolist(), counts_of_terms, lengths[rows].tolist(), strict=True),
+        )
+    )
+
+
+def _postings(
+    blocks: Sequence[TextBlock], masks: Sequence[Mask | None], term: str
+) -> tuple[Short, Short]:
+    """The texts of all blocks that contain a term and fit, numbered through, and the counts."""
+    parts: list[tuple[Short, Short]] = []
+    start = 0
+    for block, mask in zip(blocks, masks, strict=True):
+        rows, counts = block.postings(term)
+        if mask is not None:
+            fits = mask[rows]
+            rows, counts = rows[fits], counts[fits]
+        parts.append((rows + np.int32(start), counts))
+        start += len(block)
+    if len(parts) == 1:
+        return parts[0]
+    all_rows, all_counts = zip(*parts, strict=True)
+    return np.concatenate(all_rows), np.concatenate(all_counts)

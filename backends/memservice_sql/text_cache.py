@@ -1,0 +1,250 @@
+"""Indexed texts that this process keeps in memory, for workspaces that are searched often.
+
+Every write of texts gives their kind in that workspace another random revision, in the same
+transaction. A search reads the state first, so it uses only what its own transaction sees: commits
+of other processes, rollbacks, replicas and restored stores need no other rule. If texts were only
+added since, these are read, and their number proves that none is missing; else the database searches
+until reading all texts again pays.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from memservice.spi.index_filter import IndexFilter
+from memservice_sql.rows import SqlRows
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import Transaction
+    from memservice_sql.text_blocks import TextBlock
+
+MAX_BYTES = 64 * 2**20
+MAX_DOCUMENTS = 30_000
+"""Texts of a kind in a workspace that are kept. A search for common words in more of them reads a
+part of the postings only, so it has little to gain."""
+DOCUMENTS_PER_SEARCH = 1_000
+"""Reading so many texts takes as long as one search in the database."""
+MAX_ADDED = 2_000
+"""Texts that may be added between two searches. If there are more, all are read again."""
+MAX_ID_DISTANCE = 4 * 20_000
+"""How far ids of added texts may be beyond those in memory, where other workspaces have texts."""
+
+
+class TextState(NamedTuple):
+    """The state of the texts of one kind in a workspace."""
+
+    workspace_key: int
+    kind: int
+    documents: int
+    length: int
+    """The number of terms of all texts."""
+    revision: int
+    """A random number of the last change."""
+    removal: int
+    """A random number of the last change that removed texts; 0 if there was none."""
+
+    @property
+    def mean_length(self) -> float:
+        return self.length / self.documents if self.documents else 0.0
+
+
+_Key = tuple[int, int]
+"""Workspace and kind."""
+
+
+class StoredTexts(Protocol):
+    """The texts of one kind in a workspace, in the database and in one transaction."""
+
+    @property
+    def workspace_key(self) -> int: ...
+    @property
+    def kind(self) -> int: ...
+    @property
+    def is_reading(self) -> bool:
+        """Whether the transaction writes nothing: only then are its texts kept in memory."""
+
+    def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
+        """The state of the texts, and the number of texts with each of these terms; terms without
+        texts may be left out."""
+        ...
+
+    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
+        """The texts that may have been added since this id was the greatest one, at least those up
+        to `MAX_ID_DISTANCE` beyond; None: all texts. And then their state once more, since outside
+        a snapshot it may have changed."""
+        ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    """The texts of one kind in a workspace, as of a state."""
+
+    state: TextState
+    blocks: list[TextBlock]
+    newest: int
+    """The greatest id."""
+    nbytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nbytes = sum(block.nbytes for block in self.blocks)
+
+
+class TextCache:
+    """Safe for threads: SQL runs outside of its lock, and blocks do not change."""
+
+    def __init__(
+        self, max_bytes: int = MAX_BYTES, documents_per_search: int = DOCUMENTS_PER_SEARCH
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._documents_per_search = documents_per_search
+        self._lock = Lock()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._bytes = 0
+        self._searches: dict[_Key, tuple[int, int]] = {}
+        """The revision that was searched last, and the number of its searches in the database."""
+        self._reading: set[_Key] = set()
+
+    @property
+    def nbytes(self) -> int:
+        return self._bytes
+
+    def prepare(
+        self, texts: StoredTexts, terms: Collection[str], budget: int
+    ) -> tuple[TextState, list[TextBlock] | None, dict[str, int]]:
+        """The state of the texts; the texts from memory, or None if the database has to search; and
+        the number of texts with each term, as `StoredTexts.statistics`. `budget`: a search in memory
+        compares at most so many postings, since the database finds other texts beyond."""
+        blocks: list[TextBlock] | None = None
+        if (texts.workspace_key, texts.kind) in self._entries:
+            # The state alone is cheaper than the numbers of texts.
+            state, row_counts = texts.statistics(())
+            blocks = self._blocks(state, texts)
+            if blocks is not None:
+                row_counts = {term: sum(each.frequency(term) for each in blocks) for term in terms}
+                if sum(row_counts.values()) <= budget:
+                    return state, blocks, row_counts
+            state, row_counts = texts.statistics(terms)
+            return state, None, row_counts
+        state, row_counts = texts.statistics(terms)
+        if sum(row_counts.values()) <= budget:
+            blocks = self._blocks(state, texts)
+        return state, blocks, row_counts
+
+    def _blocks(self, state: TextState, texts: StoredTexts) -> list[TextBlock] | None:
+        key = state.workspace_key, state.kind
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry.state == state:
+                self._entries.move_to_end(key)
+                return entry.blocks
+        if not texts.is_reading or not 0 < state.documents <= MAX_DOCUMENTS:
+            return None
+        if entry is not None and _only_added(entry.state, state):
+            with self._alone(key) as alone:
+                extended = _extended(entry, state, texts) if alone else None
+                if extended is not None:
+                    self._store(key, extended)
+                    return extended.blocks
+        if not self._pays(key, state):
+            return None
+        with self._alone(key) as alone:
+            whole = _whole(state, texts) if alone else None
+            if whole is None or whole.nbytes > self._max_bytes:
+                return None
+            self._store(key, whole)
+            return whole.blocks
+
+    def _pays(self, key: _Key, state: TextState) -> bool:
+        """Whether searches of this state have taken as long as reading all texts."""
+        with self._lock:
+            revision, searches = self._searches.get(key, (state.revision, 0))
+            searches = searches + 1 if revision == state.revision else 1
+            if len(self._searches) >= MAX_DOCUMENTS:
+                self._searches.clear()
+            self._searches[key] = state.revision, searches
+        return searches * self._documents_per_search > state.documents
+
+    @contextmanager
+    def _alone(self, key: _Key) -> Iterator[bool]:
+        """Whether no other thread reads these texts meanwhile."""
+        with self._lock:
+            alone = key not in self._reading
+            self._reading.add(key)
+        try:
+            yield alone
+        finally:
+            if alone:
+                with self._lock:
+                    self._reading.discard(key)
+
+    def _store(self, key: _Key, entry: _Entry) -> None:
+        with self._lock:
+            self._discard(key)
+            self._entries[key] = entry
+            self._bytes += entry.nbytes
+            while self._bytes > self._max_bytes:
+                self._discard(next(iter(self._entries)))
+
+    def _discard(self, key: _Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.nbytes
+
+
+def random_number() -> int:
+    """A number for `TextState` that no other change has; never 0."""
+    return secrets.randbits(62) + 1
+
+
+def is_reading(tx: Transaction | None) -> bool:
+    """Whether the transaction writes nothing."""
+    rows = getattr(tx, "rows", None)
+    return isinstance(rows, SqlRows) and rows.read_only
+
+
+def can_search(index_filter: IndexFilter) -> bool:
+    """Whether the texts in memory have what the filter needs: they have no times."""
+    return index_filter.since is None and index_filter.until is None
+
+
+def _only_added(before: TextState, after: TextState) -> bool:
+    added = after.documents - before.documents
+    return before.removal == after.removal and 0 < added <= MAX_ADDED
+
+
+def _extended(entry: _Entry, state: TextState, texts: StoredTexts) -> _Entry | None:
+    """With the texts that were added; None if not all of them were read."""
+    import numpy as np
+
+    from memservice_sql.text_blocks import ID, merged, only
+
+    block, after = texts.read(entry.newest)
+    ids = np.concatenate([each.facts[:, ID] for each in entry.blocks])
+    new = only(block, ~np.isin(block.facts[:, ID], ids))
+    added, length = state.documents - entry.state.documents, state.length - entry.state.length
+    if after != state or not _are(new, added, length):
+        return None
+    blocks = [*entry.blocks, new]
+    while len(blocks) > 1 and 2 * len(blocks[-1]) >= len(blocks[-2]):
+        blocks[-2:] = [merged(blocks[-2], blocks[-1])]
+    return _Entry(state, blocks, max(entry.newest, int(new.facts[:, ID].max())))
+
+
+def _whole(state: TextState, texts: StoredTexts) -> _Entry | None:
+    """All texts; None if they are those of another state."""
+    from memservice_sql.text_blocks import ID
+
+    block, after = texts.read(None)
+    if after != state or not _are(block, state.documents, state.length):
+        return None
+    return _Entry(state, [block], int(block.facts[:, ID].max()))
+
+
+def _are(block: TextBlock, documents: int, length: int) -> bool:
+    return len(block) == documents and int(block.lengths.sum()) == length

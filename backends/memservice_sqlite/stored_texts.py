@@ -1,0 +1,89 @@
+"""The indexed texts of one kind in a workspace, as the database has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from memservice_sql.text_cache import MAX_ID_DISTANCE, TextState
+from memservice_sqlite.narrowing import array
+
+if TYPE_CHECKING:
+    from memservice_sql.text_blocks import TextBlock
+
+# FTS5 counts the rows with a term by reading its postings.
+_STATISTICS = """
+    SELECT NULL, documents, length, revision, removal
+    FROM text_statistics WHERE workspace_key = ? AND kind = ?
+    UNION ALL
+    SELECT term, doc, 0, 0, 0 FROM text_vocabulary WHERE term IN (SELECT value FROM json_each(?))
+"""
+_TEXTS = """
+    SELECT r.id, r.session_key, r.author_key, r.observer_key, r.observed_key, r.level, t.length,
+        t.terms
+    FROM text_rows r {index} CROSS JOIN text_terms t ON t.id = r.id
+    WHERE r.workspace_key = :workspace AND r.kind = :kind {range}
+"""
+_ALL = _TEXTS.format(index="INDEXED BY text_rows_place", range="")
+_NEWER = _TEXTS.format(index="NOT INDEXED", range="AND r.id > :newest AND r.id <= :last")
+
+
+def rows_of(connection: Connection, sql: str, values: Any) -> list[Any]:
+    """The rows of a statement as the driver returns them: SQLAlchemy's cost more to make."""
+    cursor = connection.exec_driver_sql(sql, values).cursor
+    assert cursor is not None
+    return list(cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTexts:
+    """See `memservice_sql.text_cache.StoredTexts`. Terms are tokens without `prefix`."""
+
+    connection: Connection
+    workspace_key: int
+    kind: int
+    prefix: str
+    is_reading: bool
+
+    def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
+        state = TextState(self.workspace_key, self.kind, 0, 0, 0, 0)
+        row_counts: dict[str, int] = {}
+        prefixed = array(self.prefix + term for term in terms)
+        values = (self.workspace_key, self.kind, prefixed)
+        for term, *numbers in rows_of(self.connection, _STATISTICS, values):
+            if term is None:
+                state = TextState(self.workspace_key, self.kind, *numbers)
+            else:
+                row_counts[term[len(self.prefix) :]] = numbers[0]
+        return state, row_counts
+
+    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
+        import numpy as np
+
+        from memservice_sql.text_blocks import block_of, numbered
+
+        values = {"workspace": self.workspace_key, "kind": self.kind}
+        if newest is None:
+            rows = rows_of(self.connection, _ALL, values)
+        else:
+            values |= {"newest": newest, "last": newest + MAX_ID_DISTANCE}
+            rows = rows_of(self.connection, _NEWER, values)
+        # " term=count term=count ": the pairs of all texts, of which most occur several times.
+        pairs = [terms.split() for *_, terms in rows]
+        pair_numbers, distinct_pairs = numbered(chain.from_iterable(pairs))
+        split = [pair.rpartition("=") for pair in distinct_pairs]
+        term_of_pair, vocabulary = numbered(term for term, _, _ in split)
+        count_of_pair = np.array([int(number) for _, _, number in split], np.int32)
+        block = block_of(
+            [row[:6] for row in rows],
+            [row[6] for row in rows],
+            [len(of_text) for of_text in pairs],
+            term_of_pair[pair_numbers],
+            count_of_pair[pair_numbers],
+            vocabulary,
+        )
+        return block, self.statistics(())[0]
