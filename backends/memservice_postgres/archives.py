@@ -15,7 +15,12 @@ from memservice_sql.tables import metadata
 
 MAGIC = b"PGDMP"
 VERSIONS = "alembic_version"
-TABLES = frozenset({*metadata.tables, VERSIONS, "text_rows", "text_statistics", "vectors"})
+TABLES = frozenset(
+    {
+        *(*metadata.tables, VERSIONS),
+        *("text_rows", "text_statistics", "vectors", "vector_states"),
+    }
+)
 """The tables of a store. Other software may have tables in the same schema."""
 FUNCTIONS = ("memservice_fold", vector_schema.TRIGGER)
 

@@ -4,7 +4,8 @@ The version of a row changes whenever the row is written (`memservice_postgres.v
 search asks the database for the versions of the rows that fit, as its own transaction sees them,
 which an index answers without reading a row. So the database alone decides which vectors are
 compared, and the cache is no more than their content: concurrent commits, rollbacks, deletions and
-replicas need no other rule.
+replicas need no other rule. Each change of vectors gives their space another random state, in the
+same transaction; while the state is the same, so are the versions, and they are not listed again.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ LOOK_AGAIN_SECONDS = 60.0
 cache."""
 
 _VERSION = "coalesce(r.version, -r.row_key)"
+_STATE = (
+    "SELECT coalesce(bit_xor(revision), 0)::bigint FROM vector_states WHERE space_key = %(space)s"
+)
 _VERSIONS = f"""
-    SELECT array_send(array_agg({_VERSION})) FROM vectors r WHERE r.space_key = %(space)s {{fits}}
-"""  # noqa: S608 - a constant
+    SELECT ({_STATE}), array_send(array_agg({_VERSION}))
+    FROM vectors r WHERE r.space_key = %(space)s {{fits}}
+"""  # noqa: S608 - constants
 # The array is computed first, from the index alone, so that the rows are read by their keys.
 _VECTORS = f"""
     SELECT {_VERSION}, r.row_key, vector_send(r.vector) FROM vectors r
@@ -66,12 +71,14 @@ class _CachedFilter:
         """Until then the database compares these vectors."""
         self.sent = b""
         """The versions of the vectors as the database sent them."""
+        self.state: int | None = None
+        """The state of the space then; None if the vectors may be others."""
         self.vectors = GrowingBlock(dimension, ROW + 1)
         self.counted = 0
         """The bytes that the cache has counted for it."""
 
     def clear(self) -> None:
-        self.sent, self.vectors = b"", GrowingBlock(len(self.vectors.block().matrix), ROW + 1)
+        self.sent, self.state, self.vectors = b"", None, GrowingBlock(len(self.vectors.block().matrix), ROW + 1)
 
 
 class VectorCache:
@@ -108,11 +115,19 @@ class VectorCache:
         with cached.lock:
             if now < cached.skipped_until:
                 return None
-            sent = driver.execute(_VERSIONS.format(fits=fits).encode(), arguments, binary=True)
-            block = self._current(driver, cached, sent.fetchall()[0][0], fits, arguments)
+            if cached.state is not None:
+                state = driver.execute(_STATE, arguments).fetchall()[0][0]
+                if state == cached.state:
+                    return cached.vectors.block()
+            versions = driver.execute(_VERSIONS.format(fits=fits).encode(), arguments, binary=True)
+            state, sent = versions.fetchall()[0]
+            cached.state = None  # as `sent`
+            block = self._current(driver, cached, sent, fits, arguments)
             if block is None:
                 cached.clear()
                 cached.skipped_until = now + LOOK_AGAIN_SECONDS
+            else:
+                cached.state = state
             size = cached.vectors.nbytes + len(cached.sent)
         self._note_size((space.key, index_filter), cached, size)
         return block

@@ -62,18 +62,28 @@ _STATEMENTS = (
         "CREATE INDEX IF NOT EXISTS vectors_pair_version ON vectors (space_key, observed_key, "
         "observer_key) INCLUDE (row_key, version)"
     ),
+    # A random number of the last change of a space's vectors by each of several parts of the
+    # connections, so that writers do not wait for each other's commit.
+    """
+    CREATE TABLE IF NOT EXISTS vector_states (
+        space_key BIGINT NOT NULL,
+        part SMALLINT NOT NULL,
+        revision BIGINT NOT NULL,
+        PRIMARY KEY (space_key, part)
+    ) WITH (fillfactor = 50)
+    """,
     "CREATE INDEX IF NOT EXISTS vectors_session ON vectors (space_key, session_key)",
     "CREATE INDEX IF NOT EXISTS vectors_author ON vectors (space_key, author_key)",
 )
 
 
 def exists(driver: Driver) -> bool:
-    """Whether the table of this release exists in the store's own schema. The search path may
+    """Whether the tables of this release exist in the store's own schema. The search path may
     include others."""
     return bool(
         driver.execute(
-            "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attname = 'version' AND attrelid = "
-            "to_regclass(format('%I.vectors', current_schema())))"
+            "SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL AND "
+            "to_regclass(format('%I.vector_states', current_schema())) IS NOT NULL"
         ).fetchall()[0][0]
     )
 

@@ -21,6 +21,7 @@ from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.reals import FloatArray, vector_of
 from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
+from memservice_sql.text_cache import random_number
 from memservice_sql.vector_blocks import Nearest
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ MAX_SCANNED = 40_000
 """Maximum neighbours that the index checks against a filter, before the query falls back to
 comparing the matching rows."""
 
+PARTS = 64
+"""Parts of the state of each space. A connection changes one of them."""
+
+_CHANGED = f"""
+    INSERT INTO vector_states (space_key, part, revision)
+    VALUES (%s, pg_backend_pid() %% {PARTS}, %s)
+    ON CONFLICT (space_key, part) DO UPDATE SET revision = excluded.revision
+"""  # noqa: S608 - a constant
 _PUT = """
     INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key,
         level, at, vector)
@@ -113,6 +122,8 @@ class PostgresVectorIndex:
         """
         driver = driver_behind(tx)
         unique = {row.key: (row, checked(space, row.vector)) for row in rows}
+        if unique:
+            _note_change(driver, space)
         zero_keys = [key for key, (_, vector) in unique.items() if not vector.any()]
         nonzero = [(row, vector) for row, vector in unique.values() if vector.any()]
         if zero_keys:
@@ -146,10 +157,13 @@ class PostgresVectorIndex:
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         driver = driver_behind(tx)
         if keys:
+            _note_change(driver, space)
             driver.execute(_DELETE, (space.key, sorted(keys)))
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
-        driver_behind(tx).execute(_DROP, (space.key,))
+        driver = driver_behind(tx)
+        _note_change(driver, space)
+        driver.execute(_DROP, (space.key,))
         self._cache.drop_space(space.key)
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
@@ -216,6 +230,11 @@ class PostgresVectorIndex:
     def sweep(self) -> None:
         """Free the vectors of filters that were not searched lately."""
         self._cache.sweep()
+
+
+def _note_change(driver: Driver, space: Space) -> None:
+    """Tell the processes with vectors in memory that this transaction changes some of the space."""
+    driver.execute(_CHANGED, (space.key, random_number()))
 
 
 def _compared(driver: Driver, fits: str, arguments: dict[str, Any]) -> list[VectorHit]:
