@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count, repeat
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from memservice.domain.ranking import HitTable
 from memservice.spi.index_filter import IndexFilter
-from memservice.spi.text import TextHit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -196,7 +196,7 @@ def _numbers(block: TextBlock) -> Short:
 
 def best(
     blocks: Sequence[TextBlock], terms: Sequence[WantedTerm], index_filter: IndexFilter, k: int
-) -> list[TextHit]:
+) -> HitTable:
     """The `k` texts whose terms have the greatest total weight (ties: the greatest id), best first,
     with the count of each term."""
     ids = np.concatenate([block.facts[:, ID] for block in blocks])
@@ -217,21 +217,16 @@ def best(
     # The position of each text in the result; -1: not in it.
     positions = np.full(len(ids), -1, np.int32)
     positions[rows] = np.arange(len(rows), dtype=np.int32)
-    counts_of_terms: list[dict[str, int]] = [{} for _ in range(len(rows))]
-    for term, (rows_of_term, counts) in zip(terms, postings, strict=True):
+    counts = np.zeros((len(rows), len(terms)), np.int32)
+    for number, (rows_of_term, counts_of_term) in enumerate(postings):
         position_of_row = positions[rows_of_term]
         is_chosen = position_of_row >= 0
-        chosen, chosen_counts = position_of_row[is_chosen].tolist(), counts[is_chosen].tolist()
-        for name in term.names:
-            for position, number in zip(chosen, chosen_counts, strict=True):
-                counts_of_terms[position][name] = number
-    return list(
-        map(
-            tuple.__new__,
-            repeat(TextHit),
-            zip((ids[rows] // 4).tolist(), counts_of_terms, lengths[rows].tolist(), strict=True),
-        )
-    )
+        counts[position_of_row[is_chosen], number] = counts_of_term[is_chosen]
+    columns = [number for number, term in enumerate(terms) for _ in term.names]
+    names = [name for term in terms for name in term.names]
+    if len(names) > len(terms):
+        counts = counts[:, columns]
+    return HitTable(ids[rows] // 4, lengths[rows], names, counts)
 
 
 def _postings(

@@ -4,10 +4,15 @@ ordered by key, ascending, so the order is total."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 K1 = 1.2
 """How soon repetitions of a term saturate."""
@@ -46,6 +51,57 @@ class TextHit(NamedTuple):
     length: int
 
 
+class HitTable(Sequence[TextHit]):
+    """Candidates as arrays: scores of thousands are computed without an object for each."""
+
+    def __init__(
+        self,
+        keys: NDArray[np.int64],
+        lengths: NDArray[np.int32],
+        terms: Sequence[str],
+        counts: NDArray[np.int32],
+    ) -> None:
+        """`counts`: candidates × terms, how often each contains each term; 0: not at all."""
+        self.keys, self.lengths, self.terms, self.counts = keys, lengths, terms, counts
+
+    def only(self, chosen: NDArray[np.bool_]) -> HitTable:
+        return HitTable(self.keys[chosen], self.lengths[chosen], self.terms, self.counts[chosen])
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @overload
+    def __getitem__(self, index: int) -> TextHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TextHit]: ...
+    def __getitem__(self, index: int | slice) -> TextHit | Sequence[TextHit]:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[TextHit]:
+        columns = zip(self.keys.tolist(), self.counts.tolist(), self.lengths.tolist(), strict=True)
+        for key, counts, length in columns:
+            terms = {
+                term: number for term, number in zip(self.terms, counts, strict=True) if number
+            }
+            yield TextHit(key, terms, length)
+
+
+def keys_of(hits: Sequence[TextHit]) -> list[int]:
+    return hits.keys.tolist() if isinstance(hits, HitTable) else [hit.key for hit in hits]
+
+
+def hits_among(hits: Sequence[TextHit], keys: Container[int]) -> Sequence[TextHit]:
+    """The hits with one of these keys."""
+    chosen = [key in keys for key in keys_of(hits)]
+    if all(chosen):
+        return hits
+    if isinstance(hits, HitTable):
+        import numpy as np
+
+        return hits.only(np.array(chosen))
+    return list(compress(hits, chosen))
+
+
 @dataclass(frozen=True, slots=True)
 class TextMatches:
     """Candidates in no particular order, with the workspace's own statistics for this kind of row.
@@ -79,6 +135,8 @@ def bm25(
     unknown = idf(matches.documents, 1) * (k1 + 1)
     related = [word for word in words or () if len(word) > 1]
     of_related = {term for word in related for term in word}
+    if isinstance(matches.hits, HitTable):
+        return _bm25_of_table(matches.hits, weights, unknown, related, mean, k1, b)
     scores: Scores = {}
     for key, terms, length in matches.hits:
         norm = k1 * (1 - b + b * length / mean)
@@ -97,6 +155,38 @@ def bm25(
             )
         scores[key] = score
     return scores
+
+
+def _bm25_of_table(
+    hits: HitTable,
+    weights: Mapping[str, float],
+    unknown: float,
+    related: Sequence[Word],
+    mean: float,
+    k1: float,
+    b: float,
+) -> Scores:
+    """As `bm25`, with the same operations in the same order, so that equal scores stay equal."""
+    import numpy as np
+
+    norm = k1 * (1 - b + b * hits.lengths / mean)
+    column = {term: number for number, term in enumerate(hits.terms)}
+    of_related = {term for word in related for term in word}
+
+    def part(term: str, share: float = 1.0) -> NDArray[np.float64]:
+        tf = hits.counts[:, column[term]]
+        score: NDArray[np.float64] = share * weights.get(term, unknown) * tf / (tf + norm)
+        return score
+
+    scores = np.zeros(len(hits))
+    for term in hits.terms:
+        if term not in of_related:
+            scores += part(term)
+    for word in related:
+        parts = [part(term, share) for term, share in word.items() if term in column]
+        if parts:
+            scores += np.maximum.reduce(parts)
+    return dict(zip(hits.keys.tolist(), scores.tolist(), strict=True))
 
 
 class MessagePosition(Protocol):
@@ -144,8 +234,8 @@ def bm25_with_neighbours(
     if not matches.hits:
         return {}
     mean = matches.mean_length if matches.mean_length > 0 else 1.0
-    terms = sorted({term for hit in matches.hits for term in hit.terms})
-    column = {term: number for number, term in enumerate(terms)}
+    hits = _table(matches.hits)
+    column = {term: number for number, term in enumerate(hits.terms)}
     # Rows: every message with a position, ordered by (session, seq) as one number; then hits
     # without a position.
     values, positioned = positions.values(), len(positions)
@@ -158,16 +248,9 @@ def bm25_with_neighbours(
     at, sizes = at[order], np.maximum(sizes[order], 1).astype(np.float64)
     keys = np.fromiter(positions, np.int64, positioned)[order]
     row = dict(zip(keys.tolist(), range(positioned), strict=True))
-    for hit in matches.hits:
-        row.setdefault(hit.key, len(row))
-    hit_rows = np.array([row[hit.key] for hit in matches.hits])
-    cells = [
-        (row[hit.key], column[term], tf) for hit in matches.hits for term, tf in hit.terms.items()
-    ]
-    counts = np.zeros((len(row), len(terms)))
-    if cells:
-        rows, columns, tfs = zip(*cells, strict=True)
-        counts[rows, columns] = tfs
+    hit_rows = np.array([row.setdefault(key, len(row)) for key in hits.keys.tolist()])
+    counts = np.zeros((len(row), len(hits.terms)))
+    counts[hit_rows] = hits.counts
     shared_counts = counts.copy()
     for key, head in header_terms.items():
         for term in head:
@@ -175,7 +258,7 @@ def bm25_with_neighbours(
                 here = row[key], column[term]
                 shared_counts[here] -= counts[here] > 0
     lengths = np.full(len(row), mean)
-    hit_lengths = np.array([hit.length for hit in matches.hits], np.float64)
+    hit_lengths = hits.lengths.astype(np.float64)
     with_position = hit_rows < positioned
     measured_tokens = float(sizes[hit_rows[with_position]].sum())
     if measured_tokens:
@@ -196,7 +279,7 @@ def bm25_with_neighbours(
     norm = k1 * (1 - b + b * around / (mean + 2 * reach * typical))
     unknown = idf(matches.documents, 1)
     scored = np.zeros(len(row))
-    for word in words if words is not None else [{term: 1.0} for term in terms]:
+    for word in words if words is not None else [{term: 1.0} for term in sorted(hits.terms)]:
         # Column by column, not as one matrix product, which may round equal rows differently: ties
         # have to stay ties.
         parts = [
@@ -216,6 +299,21 @@ def bm25_with_neighbours(
     of_row, matching = list(row), np.flatnonzero(counts.any(axis=1))
     return dict(
         zip([of_row[here] for here in matching.tolist()], scored[matching].tolist(), strict=True)
+    )
+
+
+def _table(hits: Sequence[TextHit]) -> HitTable:
+    if isinstance(hits, HitTable):
+        return hits
+    import numpy as np
+
+    terms = list(dict.fromkeys(term for hit in hits for term in hit.terms))
+    counts = [[hit.terms.get(term, 0) for term in terms] for hit in hits]
+    return HitTable(
+        np.array([hit.key for hit in hits], np.int64),
+        np.array([hit.length for hit in hits], np.int32),
+        terms,
+        np.array(counts, np.int32).reshape(len(hits), len(terms)),
     )
 
 

@@ -118,12 +118,12 @@ class MessageRanking:
         candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
         matches = candidates.matches
         exhausted = candidates.is_complete
-        positions = self._around(sorted(hit.key for hit in matches.hits))
-        matches = replace(matches, hits=[hit for hit in matches.hits if hit.key in positions])
+        positions = self._around(sorted(ranking.keys_of(matches.hits)))
+        matches = replace(matches, hits=ranking.hits_among(matches.hits, positions))
         scores = ranking.bm25_with_neighbours(
             matches,
             positions,
-            _header_terms(self.query, [hit.key for hit in matches.hits], positions),
+            _header_terms(self.query, ranking.keys_of(matches.hits), positions),
             candidates.words,
             share=search.neighbour_weight,
         )
@@ -158,7 +158,7 @@ class MessageRanking:
             readable=None if self.bounds.is_whole else self._readable_keys,
         )
         matches = candidates.matches
-        header_terms = _header_terms(self.query, [hit.key for hit in matches.hits], positions)
+        header_terms = _header_terms(self.query, ranking.keys_of(matches.hits), positions)
         search = self.rt.settings.search
         scores = ranking.bm25_with_neighbours(
             matches, positions, header_terms, candidates.words, share=search.neighbour_weight

@@ -73,8 +73,7 @@ class TextSearch:
         hits = exact.matches.hits
         present = {term for term, number in exact.matches.frequencies.items() if number}
         if readable is not None:
-            keys = readable([hit.key for hit in hits])
-            hits = [hit for hit in hits if hit.key in keys]
+            hits = ranking.hits_among(hits, readable(ranking.keys_of(hits)))
             present = {term for hit in hits for term in hit.terms}
         missing = [
             word
