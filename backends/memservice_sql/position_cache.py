@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from threading import Lock
 from typing import NamedTuple, Protocol
 
@@ -48,6 +49,10 @@ class StoredPositions(Protocol):
         ...
 
 
+_PLACE = itemgetter(1, 3)
+"""The session and the seq of a position."""
+
+
 @dataclass(slots=True)
 class _Session:
     revision: int
@@ -73,25 +78,29 @@ class PositionCache:
 
     def around(
         self, stored: StoredPositions, keys: Sequence[int], distance: int
-    ) -> dict[int, Position]:
+    ) -> list[Position]:
         """The positions of these messages and of up to `distance` messages before and after each in
-        its session, by key."""
-        by_key = self._by_key
-        cached = [position for key in keys if (position := by_key.get(key)) is not None]
+        its session, each once."""
+        cached = [position for position in map(self._by_key.get, keys) if position is not None]
+        cached.sort(key=_PLACE)
         sessions = self._current(stored, {position.session_key for position in cached})
-        result: dict[int, Position] = {}
+        result: list[Position] = []
         covered: set[int] = set()
-        for key, session_key, _, seq, *_ in cached:
-            session = sessions.get(session_key)
+        session: Sequence[Position] | None = None
+        session_key, end = -1, 0
+        for key, key_of_session, _, seq, *_ in cached:
+            if key_of_session != session_key:
+                session_key, end = key_of_session, 0
+                session = sessions.get(session_key)
             if session is not None and seq <= len(session) and session[seq - 1].key == key:
                 covered.add(key)
-                for position in session[max(0, seq - 1 - distance) : seq + distance]:
-                    result[position.key] = position
-        missing = [key for key in keys if key not in covered]
-        if missing:
-            rows = stored.around(missing, distance)
+                start = max(end, seq - 1 - distance)
+                end = seq + distance
+                result += session[start:end]
+        if len(covered) < len(keys):
+            rows = stored.around([key for key in keys if key not in covered], distance)
             self._note(stored, rows)
-            result.update((row.key, row) for row in rows)
+            result = list({row.key: row for row in (*result, *rows)}.values())
         return result
 
     def _current(

@@ -91,7 +91,7 @@ class SqlMessages(base.Messages):
         if times or not self.rows.read_only:
             return self._around(keys, distance, times)
         stored = _StoredPositions(self)
-        return list(self.rows.store.positions.around(stored, keys, distance).values())
+        return self.rows.store.positions.around(stored, keys, distance)
 
     def _around(self, keys: Sequence[int], distance: int, times: bool) -> list[base.Position]:
         """The same, from the database."""
