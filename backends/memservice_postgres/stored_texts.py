@@ -56,25 +56,27 @@ class StoredTexts:
     is_reading: bool
 
     @property
-    def _place(self) -> dict[str, int]:
+    def _workspace(self) -> dict[str, int]:
         return {"workspace": self.workspace_key, "kind": self.kind}
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
         limit = self.count_limit + 1
-        values = {**self._place, "terms": list(terms), "limit": limit}
+        values = {**self._workspace, "terms": list(terms), "limit": limit}
         (_, *numbers), *statistics = self.driver.execute(_STATISTICS, values).fetchall()
         state = TextState(self.workspace_key, self.kind, *numbers)
         row_counts = {term: rows for term, rows, *_ in statistics}
         if any(rows == limit for rows in row_counts.values()):
-            row_counts = _estimated(self.driver, self._place, statistics, state.documents, limit)
+            row_counts = _estimated(
+                self.driver, self._workspace, statistics, state.documents, limit
+            )
         return state, row_counts
 
     def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
         if newest is None:
-            rows = self.driver.execute(_ALL, self._place, binary=True).fetchall()
+            rows = self.driver.execute(_ALL, self._workspace, binary=True).fetchall()
         else:
             ids = {"newest": newest - OVERLAP, "last": newest + MAX_ID_DISTANCE}
-            rows = self.driver.execute(_NEWER, {**self._place, **ids}, binary=True).fetchall()
+            rows = self.driver.execute(_NEWER, {**self._workspace, **ids}, binary=True).fetchall()
         numbers, vocabulary = numbered(chain.from_iterable(row[8] for row in rows))
         counts = np.fromiter(chain.from_iterable(row[7] for row in rows), np.int32)
         block = block_of(
@@ -90,16 +92,14 @@ class StoredTexts:
 
 def _estimated(
     driver: Driver,
-    place: Mapping[str, int],
+    workspace: Mapping[str, int],
     statistics: Sequence[Any],
     documents: int,
     limit: int,
 ) -> dict[str, int]:
     """The number of rows with each term. If counting reached the limit, it is estimated from the
     share of rows that were read."""
-    first, last = driver.execute(
-        _EXTENT, (place["workspace"], place["kind"])
-    ).fetchall()[0]
+    first, last = driver.execute(_EXTENT, (workspace["workspace"], workspace["kind"])).fetchall()[0]
     row_counts: dict[str, int] = {}
     for term, rows, _, lowest, highest in statistics:
         if rows == limit:

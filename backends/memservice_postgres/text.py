@@ -23,7 +23,7 @@ from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
 from memservice_postgres.stored_texts import StoredTexts
-from memservice_sql.text_blocks import WantedTerm, best
+from memservice_sql.text_blocks import SearchTerm, best
 from memservice_sql.text_cache import TextCache, can_search, is_reading, random_number
 
 if TYPE_CHECKING:
@@ -275,8 +275,10 @@ class PostgresTextIndex:
             for rows, term in rarest_first
         ]
         if blocks and ids is None and can_search(index_filter):
-            wanted = [WantedTerm(each.term, each.weight, names[each.term]) for each in search_terms]
-            return replace(matches, hits=best(blocks, wanted, index_filter, k))
+            search_words = [
+                SearchTerm(each.term, each.weight, names[each.term]) for each in search_terms
+            ]
+            return replace(matches, hits=best(blocks, search_words, index_filter, k))
         workspace_parameters = {"workspace": workspace_key, "kind": code}
         query = _Query(driver, workspace_parameters, index_filter, search_terms, names)
         if ids is None:

@@ -78,7 +78,11 @@ class _CachedFilter:
         """The bytes that the cache has counted for it."""
 
     def clear(self) -> None:
-        self.sent, self.state, self.vectors = b"", None, GrowingBlock(len(self.vectors.block().matrix), ROW + 1)
+        self.sent, self.state, self.vectors = (
+            b"",
+            None,
+            GrowingBlock(len(self.vectors.block().matrix), ROW + 1),
+        )
 
 
 class VectorCache:

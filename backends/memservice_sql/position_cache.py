@@ -76,9 +76,7 @@ class PositionCache:
         self._read: dict[int, int] = {}
         """Session → the number of its positions that were read one by one."""
 
-    def around(
-        self, stored: StoredPositions, keys: Sequence[int], distance: int
-    ) -> list[Position]:
+    def around(self, stored: StoredPositions, keys: Sequence[int], distance: int) -> list[Position]:
         """The positions of these messages and of up to `distance` messages before and after each in
         its session, each once."""
         cached = [position for position in map(self._by_key.get, keys) if position is not None]
@@ -97,8 +95,9 @@ class PositionCache:
                 start = max(end, seq - 1 - distance)
                 end = seq + distance
                 result += session[start:end]
-        if len(covered) < len(keys):
-            rows = stored.around([key for key in keys if key not in covered], distance)
+        missing = [key for key in keys if key not in covered]
+        if missing:
+            rows = stored.around(missing, distance)
             self._note(stored, rows)
             result = list({row.key: row for row in (*result, *rows)}.values())
         return result
@@ -115,10 +114,7 @@ class PositionCache:
                 session = self._sessions.get(state.key)
                 if session is None:
                     continue
-                if (
-                    session.revision != state.revision
-                    or self._clock() >= session.read_at + SECONDS
-                ):
+                if session.revision != state.revision or self._clock() >= session.read_at + SECONDS:
                     self._discard(state.key)
                     continue
                 self._sessions.move_to_end(state.key)

@@ -29,7 +29,7 @@ BYTES_PER_TERM = 150
 """Of a distinct term in the vocabulary, roughly."""
 
 
-class WantedTerm(NamedTuple):
+class SearchTerm(NamedTuple):
     """A term of a search."""
 
     stored: str
@@ -88,15 +88,17 @@ class TextBlock:
             if keys is not None:
                 mask = _both(mask, _one_of(self.facts[:, column], keys))
         if index_filter.levels is not None:
-            wanted = [
+            numbers = [
                 number for number, level in enumerate(self.levels) if level in index_filter.levels
             ]
-            mask = _both(mask, _one_of(self.level_numbers, wanted))
+            mask = _both(mask, _one_of(self.level_numbers, numbers))
         return mask
 
 
-def _one_of(values: NDArray[Any], wanted: Sequence[int]) -> Mask:
-    return values == wanted[0] if len(wanted) == 1 else np.isin(values, np.array(wanted, np.int64))
+def _one_of(values: NDArray[Any], numbers: Sequence[int]) -> Mask:
+    return (
+        values == numbers[0] if len(numbers) == 1 else np.isin(values, np.array(numbers, np.int64))
+    )
 
 
 def _both(one: Mask | None, other: Mask) -> Mask:
@@ -176,15 +178,15 @@ def merged(first: TextBlock, second: TextBlock) -> TextBlock:
 def only(block: TextBlock, chosen: Mask) -> TextBlock:
     """The texts of a block at these positions."""
     position = (np.cumsum(chosen) - 1).astype(np.int32)
-    kept = chosen[block.rows]
+    remaining = chosen[block.rows]
     return _block(
         block.facts[chosen],
         block.levels,
         block.level_numbers[chosen],
         block.lengths[chosen],
-        position[block.rows[kept]],
-        _numbers(block)[kept],
-        block.counts[kept],
+        position[block.rows[remaining]],
+        _numbers(block)[remaining],
+        block.counts[remaining],
         block.vocabulary,
     )
 
@@ -195,13 +197,13 @@ def _numbers(block: TextBlock) -> Short:
 
 
 def best(
-    blocks: Sequence[TextBlock], terms: Sequence[WantedTerm], index_filter: IndexFilter, k: int
+    blocks: Sequence[TextBlock], terms: Sequence[SearchTerm], index_filter: IndexFilter, k: int
 ) -> HitTable:
     """The `k` texts whose terms have the greatest total weight (ties: the greatest id), best first,
     with the count of each term."""
+    masks = [block.fitting(index_filter) for block in blocks]
     ids = np.concatenate([block.facts[:, ID] for block in blocks])
     lengths = np.concatenate([block.lengths for block in blocks])
-    masks = [block.fitting(index_filter) for block in blocks]
     postings = [_postings(blocks, masks, term.stored) for term in terms]
     weights = np.zeros(len(ids))
     matches = np.zeros(len(ids), np.bool_)
@@ -209,15 +211,15 @@ def best(
         # In the order of the terms, so that equal sums are equal numbers. A term has a text once.
         weights[rows] += term.weight
         matches[rows] = True
-    rows = np.flatnonzero(matches)
-    if len(rows) > k:
-        at_least = np.partition(weights[rows], len(rows) - k)[len(rows) - k]
-        rows = rows[weights[rows] >= at_least]
-    rows = rows[np.lexsort((ids[rows], weights[rows]))[::-1][:k]]
+    chosen = np.flatnonzero(matches)
+    if len(chosen) > k:
+        at_least = np.partition(weights[chosen], len(chosen) - k)[len(chosen) - k]
+        chosen = chosen[weights[chosen] >= at_least]
+    chosen = chosen[np.lexsort((ids[chosen], weights[chosen]))[::-1][:k]]
     # The position of each text in the result; -1: not in it.
     positions = np.full(len(ids), -1, np.int32)
-    positions[rows] = np.arange(len(rows), dtype=np.int32)
-    counts = np.zeros((len(rows), len(terms)), np.int32)
+    positions[chosen] = np.arange(len(chosen), dtype=np.int32)
+    counts = np.zeros((len(chosen), len(terms)), np.int32)
     for number, (rows_of_term, counts_of_term) in enumerate(postings):
         position_of_row = positions[rows_of_term]
         is_chosen = position_of_row >= 0
@@ -226,7 +228,7 @@ def best(
     names = [name for term in terms for name in term.names]
     if len(names) > len(terms):
         counts = counts[:, columns]
-    return HitTable(ids[rows] // 4, lengths[rows], names, counts)
+    return HitTable(ids[chosen] // 4, lengths[chosen], names, counts)
 
 
 def _postings(

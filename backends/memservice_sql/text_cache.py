@@ -118,8 +118,11 @@ class TextCache:
         self, texts: StoredTexts, terms: Collection[str], budget: int
     ) -> tuple[TextState, list[TextBlock] | None, dict[str, int]]:
         """The state of the texts; the texts from memory, or None if the database has to search; and
-        the number of texts with each term, as `StoredTexts.statistics`. `budget`: a search in memory
-        compares at most so many postings, since the database finds other texts beyond."""
+        the number of texts with each term, as `StoredTexts.statistics`.
+
+        `budget`: a search in memory compares at most so many postings, since the database chooses
+        other texts beyond.
+        """
         blocks: list[TextBlock] | None = None
         if (texts.workspace_key, texts.kind) in self._entries:
             # The state alone is cheaper than the numbers of texts.

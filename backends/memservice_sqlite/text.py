@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -246,7 +246,9 @@ class SqliteTextIndex:
         tokens = {term: token(term) for term in terms}
         prefix = _prefix(code, workspace_key)
         texts = StoredTexts(connection, workspace_key, code, prefix, is_reading(tx))
-        state, blocks, rows_of_token = self._cache.prepare(texts, set(tokens.values()), self._budget)
+        state, blocks, rows_of_token = self._cache.prepare(
+            texts, set(tokens.values()), self._budget
+        )
         documents = state.documents
         frequencies = {term: rows_of_token.get(tokens[term], 0) for term in terms}
         matches = TextMatches(documents, state.mean_length, frequencies)
@@ -262,13 +264,13 @@ class SqliteTextIndex:
         term_of_token = {term_token: term for term, term_token in tokens.items()}
         if blocks and ids is None and can_search(index_filter):
             # Imports numpy at the first search.
-            from memservice_sql.text_blocks import WantedTerm, best
+            from memservice_sql.text_blocks import SearchTerm, best
 
-            wanted = [
-                WantedTerm(each.token, each.weight, (term_of_token[each.token],))
+            search_words = [
+                SearchTerm(each.token, each.weight, (term_of_token[each.token],))
                 for each in search_terms
             ]
-            return replace(matches, hits=best(blocks, wanted, index_filter, k))
+            return replace(matches, hits=best(blocks, search_words, index_filter, k))
         if ids is None:
             rows = _rows_of_sessions(
                 connection, code, workspace_key, sum(rows_of_token.values()), index_filter
@@ -403,9 +405,7 @@ def _remove_rows(connection: Connection, rows: Iterable[tuple[int, int, int, int
         connection.exec_driver_sql(_REMOVE_TERMS, (ids,))
         connection.exec_driver_sql(_REMOVE_ROWS, (ids,))
         number = random_number()
-        changes = [
-            (*position, *change, number, number) for position, change in statistics.items()
-        ]
+        changes = [(*position, *change, number, number) for position, change in statistics.items()]
         connection.exec_driver_sql(_ADD_STATISTICS, [*changes, (*REMOVED, len(removed), 0, 0, 0)])
     return len(removed)
 

@@ -70,6 +70,11 @@ class HitTable(Sequence[TextHit]):
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
     @overload
     def __getitem__(self, index: int) -> TextHit: ...
     @overload

@@ -1,0 +1,199 @@
+"""The texts that a process keeps in memory give the answers of the database, whatever others
+write."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
+from memservice.spi.storage import Transaction
+from memservice.spi.text import TextIndex, TextMatches, TextRow
+from memservice.testing.indexes import Engine, RolledBack
+from memservice.testing.text import TextIndexContract
+from memservice_postgres.text import PostgresTextIndex
+from memservice_sql.storage import SqlStorage
+from memservice_sql.text_cache import TextCache
+from memservice_sqlite.text import SqliteTextIndex
+from support.stores.stores import DIALECTS, migrated_on
+
+WORDS = [f"w{number}" for number in range(12)]
+FILTERS = (
+    EVERYTHING,
+    IndexFilter(observers=(1,), observed=(2,)),
+    IndexFilter(sessions=(1, 2, 3), levels=("explicit",)),
+    IndexFilter(authors=()),
+)
+Open = Callable[[int], TextIndex]
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def storage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SqlStorage]:
+    with migrated_on(request.param, tmp_path_factory.mktemp("texts")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_index(storage: SqlStorage) -> Open:
+    """Opens an index as another process would. With a large number it reads all texts at the first
+    search, with 0 never."""
+    kind: Any = SqliteTextIndex if storage.name == "sqlite" else PostgresTextIndex
+    return lambda documents_per_search: kind(cache=TextCache(2**20, documents_per_search))
+
+
+@pytest.fixture
+def workspace(request: pytest.FixtureRequest) -> int:
+    """A workspace of this test alone."""
+    return abs(hash(request.node.nodeid)) % 10**9 + 1
+
+
+class TestTextsInMemory(TextIndexContract):
+    @pytest.fixture
+    def open_index(self, tmp_path: Path) -> Iterator[Callable[[], Engine[TextIndex]]]:
+        with migrated_on("sqlite", tmp_path) as storage:
+            yield lambda: Engine(SqliteTextIndex(cache=TextCache(2**20, 10**9)), storage)
+
+
+def text(dice: random.Random, key: int) -> TextRow:
+    return TextRow(
+        key=key,
+        terms=dice.choices(WORDS, range(1, len(WORDS) + 1), k=dice.randint(1, 9)),
+        session=dice.choice((None, 1, 2, 3, 4)),
+        author=dice.choice((None, 1, 2)),
+        observer=dice.choice((1, 2)),
+        observed=dice.choice((1, 2)),
+        level=dice.choice((None, "explicit", "deductive")),
+        related=dice.sample(("~a", "~b"), dice.randint(0, 2)),
+    )
+
+
+def answers(storage: SqlStorage, index: TextIndex, workspace: int) -> list[TextMatches]:
+    dice = random.Random(7)
+    with storage.read() as tx:
+        return [
+            index.search(tx, "message", workspace, dice.sample([*WORDS, "~a", "none"], 3), k, each)
+            for each in FILTERS
+            for k in (1, 5, 1_000)
+        ]
+
+
+def test_every_change_of_another_process_is_read(
+    storage: SqlStorage, open_index: Open, workspace: int
+) -> None:
+    dice = random.Random(1)
+    writer, plain, cached = open_index(0), open_index(0), open_index(10**9)
+    stored = 0
+    for change in ("add", "add", "replace", "add", "remove", "add", "add"):
+        if change == "add":
+            rows = [text(dice, stored + n) for n in range(1, 60)]
+            stored += 59
+        else:
+            rows = [text(dice, key) for key in dice.sample(range(1, stored + 1), 5)]
+
+        def write(tx: Transaction, change: str = change, rows: list[TextRow] = rows) -> None:
+            if change == "remove":
+                writer.remove(tx, "message", workspace, [row.key for row in rows])
+            else:
+                writer.add(tx, "message", workspace, rows)
+
+        storage.write(write)
+        assert answers(storage, cached, workspace) == answers(storage, plain, workspace)
+        assert reads_from_memory(storage, cached, workspace)
+    assert not reads_from_memory(storage, plain, workspace)
+
+
+def reads_from_memory(storage: SqlStorage, index: Any, workspace: int) -> bool:
+    with storage.read() as tx:
+        index.search(tx, "message", workspace, ["w11"], 1, EVERYTHING)
+    return bool(index._cache.nbytes)
+
+
+def test_added_texts_are_read_alone(
+    storage: SqlStorage, open_index: Open, workspace: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one with a lower key than those in memory, as transactions commit in any order."""
+    dice = random.Random(2)
+    index = open_index(10**9)
+    storage.write(
+        lambda tx: index.add(tx, "message", workspace, [text(dice, key) for key in range(10, 90)])
+    )
+    before = answers(storage, index, workspace)
+    monkeypatch.setattr("memservice_sql.text_cache._whole", None)
+    storage.write(lambda tx: index.add(tx, "message", workspace, [text(dice, 90)]))
+    assert answers(storage, index, workspace) == answers(storage, open_index(0), workspace)
+    assert answers(storage, index, workspace) != before
+    if storage.name == "postgres":
+        storage.write(lambda tx: index.add(tx, "message", workspace, [text(dice, 5)]))
+        assert answers(storage, index, workspace) == answers(storage, open_index(0), workspace)
+
+
+def test_an_open_transaction_changes_nothing_in_memory(
+    storage: SqlStorage, open_index: Open, workspace: int
+) -> None:
+    dice = random.Random(3)
+    index = open_index(10**9)
+    rows = [text(dice, key) for key in range(1, 50)]
+    storage.write(lambda tx: index.add(tx, "message", workspace, rows))
+    before = answers(storage, index, workspace)
+
+    def write(tx: Transaction) -> None:
+        index.add(tx, "message", workspace, [TextRow(key=99, terms=["own"])])
+        assert [
+            hit.key for hit in index.search(tx, "message", workspace, ["own"], 9, EVERYTHING).hits
+        ] == [99]
+        assert answers(storage, index, workspace) == before
+        raise RolledBack
+
+    with suppress(RolledBack):
+        storage.write(write)
+    assert answers(storage, index, workspace) == before
+    with storage.read() as tx:
+        assert not index.search(tx, "message", workspace, ["own"], 9, EVERYTHING).hits
+
+
+def test_an_older_snapshot_reads_what_it_sees(
+    storage: SqlStorage, open_index: Open, workspace: int
+) -> None:
+    index = open_index(10**9)
+    storage.write(lambda tx: index.add(tx, "message", workspace, [TextRow(key=1, terms=["old"])]))
+
+    def keys(tx: Transaction) -> list[int]:
+        matches = index.search(tx, "message", workspace, ["old"], 9, EVERYTHING)
+        return sorted(hit.key for hit in matches.hits)
+
+    with storage.read() as before:
+        assert keys(before) == [1]
+        storage.write(
+            lambda tx: index.add(tx, "message", workspace, [TextRow(key=2, terms=["old"])])
+        )
+        with storage.read() as after:
+            assert keys(after) == [1, 2]
+        assert keys(before) == [1]
+
+
+def test_texts_are_read_when_searches_have_cost_as_much(
+    storage: SqlStorage, open_index: Open, workspace: int
+) -> None:
+    index: Any = open_index(10)
+    rows = [text(random.Random(4), key) for key in range(1, 26)]
+    storage.write(lambda tx: index.add(tx, "message", workspace, rows))
+    in_memory = [reads_from_memory(storage, index, workspace) for _ in range(3)]
+    assert in_memory == [False, False, True]
+
+
+def test_memory_is_bounded(storage: SqlStorage, open_index: Open, workspace: int) -> None:
+    kind = type(open_index(0))
+    index: Any = kind(cache=TextCache(10_000, 10**9))
+    for each in (workspace, workspace + 1, workspace + 2):
+        rows = [text(random.Random(each), key) for key in range(each * 100, each * 100 + 60)]
+        storage.write(lambda tx, each=each, rows=rows: index.add(tx, "message", each, rows))  # type: ignore[misc]
+        reads_from_memory(storage, index, each)
+    assert 0 < index._cache.nbytes <= 10_000
+    assert len(index._cache._entries) < 3
