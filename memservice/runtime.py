@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memservice.domain.configuration import Defaults
 from memservice.domain.errors import ConfigurationError
+from memservice.domain.records import Message
 from memservice.plugins import Plugins
 from memservice.reasoning import choice
 from memservice.settings import Settings, connections
@@ -103,6 +104,18 @@ class RememberedMatches:
     """For `services.few_matches`."""
 
 
+@dataclass(frozen=True, slots=True)
+class RememberedPage:
+    """Messages of one session at a range of positions."""
+
+    revision: int
+    """The session's revision then."""
+    items: Sequence[Message] | None
+    """None if the page was only read once."""
+    read_at: float
+    """Of `time.monotonic`."""
+
+
 def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:
     """As `memservice.spi.storage.Replicated.reading`; without replicas, calls the function."""
     return storage.reading if isinstance(storage, Replicated) else lambda fn: fn()
@@ -152,6 +165,8 @@ class Runtime:
         self.visible_totals: dict[int, CountedMessages] = {}
         """By key of the session, for `services.visible_totals`."""
         self.matches = RememberedMatches()
+        self.pages: dict[tuple[int, int, int], RememberedPage] = {}
+        """Session, first and last position → the page, for `services.remembered_pages`."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

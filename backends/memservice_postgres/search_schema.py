@@ -46,7 +46,8 @@ STATEMENTS = (
         "gin_pending_list_limit = 256)"
     ),
     # Each workspace's statistics, in several parts, so that writers do not wait for each other's
-    # commit. Readers add the parts up.
+    # commit. Readers add the parts up. `revision` and `removal` are random numbers of the last
+    # change, and of the last that removed texts (`memservice_sql.text_cache`).
     """
     CREATE TABLE text_statistics (
         workspace_key BIGINT NOT NULL,
@@ -54,6 +55,8 @@ STATEMENTS = (
         part SMALLINT NOT NULL,
         documents BIGINT NOT NULL,
         length BIGINT NOT NULL,
+        revision BIGINT NOT NULL DEFAULT 0,
+        removal BIGINT NOT NULL DEFAULT 0,
         PRIMARY KEY (workspace_key, kind, part)
     ) WITH (fillfactor = 50)
     """,

@@ -54,7 +54,8 @@ class PostgresStorage(SqlStorage):
         self._max_connections = dialect.max_connections
         self._log = log
         self._pooler_reported = False
-        self.text = PostgresTextIndex()
+        self._texts = PostgresTextIndex()
+        self.text = self._texts
         self._notifier = Notifier(config, super().announce, log)
         self._indexes = indexes
         self._replica_engines: dict[int, sa.Engine] = {}
@@ -144,6 +145,7 @@ class PostgresStorage(SqlStorage):
                     vector_schema.ensure(driver, self._location)
 
     def examine(self, *, thorough: bool = False) -> Sequence[Finding]:
+        self._texts.sweep()
         vectors = self.__dict__.get("vectors")
         if vectors is not None:
             vectors.sweep()

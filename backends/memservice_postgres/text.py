@@ -240,6 +240,10 @@ class PostgresTextIndex:
         rows = driver_behind(tx).execute(_SIZES, (kind_code(kind), list(workspace_keys)))
         return {row[0]: row[1] for row in rows}
 
+    def sweep(self) -> None:
+        """Free the texts in memory that were not searched lately."""
+        self._cache.sweep()
+
     def search(
         self,
         tx: Transaction | None,

@@ -19,6 +19,8 @@ _ALTERNATIVE = (
 
 TRIGGER = "memservice_new_vector_version"
 """The name of the trigger, and of its function."""
+PARTS = 64
+"""Parts of the state of each space. A connection changes one of them."""
 _RANDOM = "hashtextextended(gen_random_uuid()::text, 0)"
 
 _STATEMENTS = (
@@ -48,20 +50,6 @@ _STATEMENTS = (
     # one for each would mean writing the whole table.
     "ALTER TABLE vectors ADD COLUMN IF NOT EXISTS version BIGINT",
     f"ALTER TABLE vectors ALTER COLUMN version SET DEFAULT {_RANDOM}",
-    f"""
-    CREATE OR REPLACE FUNCTION {TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN NEW.version := {_RANDOM}; RETURN NEW; END
-    $$
-    """,
-    f"""
-    CREATE OR REPLACE TRIGGER {TRIGGER} BEFORE UPDATE ON vectors
-        FOR EACH ROW EXECUTE FUNCTION {TRIGGER}()
-    """,
-    "DROP INDEX IF EXISTS vectors_pair",
-    (
-        "CREATE INDEX IF NOT EXISTS vectors_pair_version ON vectors (space_key, observed_key, "
-        "observer_key) INCLUDE (row_key, version)"
-    ),
     # A random number of the last change of a space's vectors by each of several parts of the
     # connections, so that writers do not wait for each other's commit.
     """
@@ -72,6 +60,26 @@ _STATEMENTS = (
         PRIMARY KEY (space_key, part)
     ) WITH (fillfactor = 50)
     """,
+    f"""
+    CREATE OR REPLACE FUNCTION {TRIGGER}() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            NEW.version := {_RANDOM};
+            INSERT INTO vector_states (space_key, part, revision)
+            VALUES (NEW.space_key, pg_backend_pid() % {PARTS}, NEW.version)
+            ON CONFLICT (space_key, part) DO UPDATE SET revision = excluded.revision;
+            RETURN NEW;
+        END
+    $$
+    """,  # noqa: S608 - constants
+    f"""
+    CREATE OR REPLACE TRIGGER {TRIGGER} BEFORE UPDATE ON vectors
+        FOR EACH ROW EXECUTE FUNCTION {TRIGGER}()
+    """,
+    "DROP INDEX IF EXISTS vectors_pair",
+    (
+        "CREATE INDEX IF NOT EXISTS vectors_pair_version ON vectors (space_key, observed_key, "
+        "observer_key) INCLUDE (row_key, version)"
+    ),
     "CREATE INDEX IF NOT EXISTS vectors_session ON vectors (space_key, session_key)",
     "CREATE INDEX IF NOT EXISTS vectors_author ON vectors (space_key, author_key)",
 )
@@ -82,7 +90,8 @@ def exists(driver: Driver) -> bool:
     include others."""
     return bool(
         driver.execute(
-            "SELECT to_regclass(format('%I.vectors', current_schema())) IS NOT NULL AND "
+            "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attname = 'version' AND attrelid = "
+            "to_regclass(format('%I.vectors', current_schema()))) AND "
             "to_regclass(format('%I.vector_states', current_schema())) IS NOT NULL"
         ).fetchall()[0][0]
     )

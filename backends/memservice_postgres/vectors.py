@@ -21,6 +21,7 @@ from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.reals import FloatArray, vector_of
 from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
+from memservice_postgres.vector_schema import PARTS
 from memservice_sql.text_cache import random_number
 from memservice_sql.vector_blocks import Nearest
 
@@ -40,9 +41,6 @@ index, which visits as many times more vectors, and comparing the matching rows.
 MAX_SCANNED = 40_000
 """Maximum neighbours that the index checks against a filter, before the query falls back to
 comparing the matching rows."""
-
-PARTS = 64
-"""Parts of the state of each space. A connection changes one of them."""
 
 _CHANGED = f"""
     INSERT INTO vector_states (space_key, part, revision)

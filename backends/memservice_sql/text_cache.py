@@ -3,13 +3,14 @@
 Every write of texts gives their kind in that workspace another random revision, in the same
 transaction. A search reads the state first, so it uses only what its own transaction sees: commits
 of other processes, rollbacks, replicas and restored stores need no other rule. If texts were only
-added since, these are read, and their number proves that none is missing; else the database searches
-until reading all texts again pays.
+added since, these are read, and their number proves that none is missing; else the database
+searches until reading all texts again pays.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,10 @@ MAX_ADDED = 2_000
 """Texts that may be added between two searches. If there are more, all are read again."""
 MAX_ID_DISTANCE = 4 * 20_000
 """How far ids of added texts may be beyond those in memory, where other workspaces have texts."""
+
+
+IDLE_SECONDS = 300.0
+"""Texts that were not searched for this time leave the memory."""
 
 
 class TextState(NamedTuple):
@@ -89,6 +94,7 @@ class _Entry:
     blocks: list[TextBlock]
     newest: int
     """The greatest id."""
+    used_at: float = 0.0
     nbytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,6 +119,11 @@ class TextCache:
     @property
     def nbytes(self) -> int:
         return self._bytes
+
+    def sweep(self) -> None:
+        """Free the texts that were not searched lately."""
+        with self._lock:
+            self._drop_idle(time.monotonic())
 
     def prepare(
         self, texts: StoredTexts, terms: Collection[str], budget: int
@@ -144,7 +155,9 @@ class TextCache:
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry.state == state:
+                entry.used_at = time.monotonic()
                 self._entries.move_to_end(key)
+                self._drop_idle(entry.used_at)
                 return entry.blocks
         if not texts.is_reading or not 0 < state.documents <= MAX_DOCUMENTS:
             return None
@@ -189,10 +202,18 @@ class TextCache:
     def _store(self, key: _Key, entry: _Entry) -> None:
         with self._lock:
             self._discard(key)
+            entry.used_at = time.monotonic()
             self._entries[key] = entry
             self._bytes += entry.nbytes
             while self._bytes > self._max_bytes:
                 self._discard(next(iter(self._entries)))
+
+    def _drop_idle(self, now: float) -> None:
+        while self._entries:
+            oldest, entry = next(iter(self._entries.items()))
+            if now - entry.used_at < IDLE_SECONDS:
+                return
+            self._discard(oldest)
 
     def _discard(self, key: _Key) -> None:
         entry = self._entries.pop(key, None)

@@ -35,12 +35,16 @@ STATEMENTS = (
     USING fts5(terms, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_'")
     """,
     "CREATE VIRTUAL TABLE text_vocabulary USING fts5vocab(text_index, row)",
+    # `revision` and `removal` are random numbers of the last change, and of the last that removed
+    # texts (`memservice_sql.text_cache`).
     """
     CREATE TABLE text_statistics (
         workspace_key INTEGER NOT NULL,
         kind INTEGER NOT NULL,
         documents INTEGER NOT NULL,
         length INTEGER NOT NULL,
+        revision BIGINT NOT NULL DEFAULT 0,
+        removal BIGINT NOT NULL DEFAULT 0,
         PRIMARY KEY (workspace_key, kind)
     ) WITHOUT ROWID
     """,

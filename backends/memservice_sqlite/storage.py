@@ -39,7 +39,8 @@ class SqliteStorage(SqlStorage):
         super().__init__(dialect, sqlalchemy_dialect, str(config.path))
         self._sqlite_dialect = dialect
         self._config = config
-        self.text = SqliteTextIndex()
+        self._texts = SqliteTextIndex()
+        self.text = self._texts
 
     def check(self) -> None:
         self._config.require()
@@ -68,8 +69,10 @@ class SqliteStorage(SqlStorage):
         return findings
 
     def _sweep(self) -> None:
-        """Free the cached vectors of spaces that other processes deleted. This process gets no
-        notice of them, so it checks at each health check."""
+        """Free the texts that were not searched lately, and the cached vectors of spaces that other
+        processes deleted. This process gets no notice of them, so it checks at each health
+        check."""
+        self._texts.sweep()
         vectors = self.__dict__.get("vectors")
         if vectors is not None:
             with self.read() as tx:

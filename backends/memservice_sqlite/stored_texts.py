@@ -72,8 +72,8 @@ class StoredTexts:
         else:
             values |= {"newest": newest, "last": newest + MAX_ID_DISTANCE}
             rows = rows_of(self.connection, _NEWER, values)
-        # " term=count term=count ": the pairs of all texts, of which most occur several times. A term
-        # may contain any space but this one.
+        # " term=count term=count ": the pairs of all texts, of which most occur several times. A
+        # term may contain any space but this one.
         pairs = [terms[1:-1].split(" ") if len(terms) > 1 else [] for *_, terms in rows]
         pair_numbers, distinct_pairs = numbered(chain.from_iterable(pairs))
         split = [pair.rpartition("=") for pair in distinct_pairs]

@@ -230,6 +230,10 @@ class SqliteTextIndex:
         )
         return {row[0]: row[1] for row in rows.all()}
 
+    def sweep(self) -> None:
+        """Free the texts in memory that were not searched lately."""
+        self._cache.sweep()
+
     def search(
         self,
         tx: Transaction | None,

@@ -26,6 +26,7 @@ from memservice.services import (
     idempotency,
     indexing,
     peers,
+    remembered_pages,
     sessions,
     validation,
     visibility,
@@ -232,7 +233,7 @@ def page(
             return paging.empty()
         if not located.is_erasing:
             return (
-                page_of(tx, session, condition, paging)
+                _page_of_all(rt, tx, session, paging)
                 if condition == TRUE
                 else _matching_page(rt, tx, session, filters, condition, paging)
             )
@@ -241,6 +242,21 @@ def page(
         if session is None:
             return paging.empty()
         return page_without_erased(rt, tx, session, condition, paging)
+
+
+def _page_of_all(rt: Runtime, tx: Transaction, session: Session, paging: Paging) -> Page[Message]:
+    """Like `page_of`, with messages that this process may remember."""
+    # Positions are dense, so a page is an index range and the total is known: page 90 costs what
+    # page 1 costs.
+    total = session.message_count
+    if paging.reverse:
+        last = total - paging.offset
+        items = remembered_pages.page(rt, tx, session, max(1, last - paging.size + 1), last)[::-1]
+    else:
+        items = remembered_pages.page(
+            rt, tx, session, paging.offset + 1, paging.offset + paging.size
+        )
+    return Page(items, total, paging.page, paging.size)
 
 
 def _matching_page(

@@ -14,7 +14,7 @@ from memservice.domain.errors import InvalidInput, Problem
 from memservice.domain.records import LONG, SHORT, Message, Peer, Session, Summary, Workspace
 from memservice.domain.values import name_problem
 from memservice.runtime import Runtime
-from memservice.services import cards, moments, scopes, validation, visibility
+from memservice.services import cards, moments, remembered_pages, scopes, validation, visibility
 from memservice.services.auth import policy
 from memservice.services.auth.bounds import MAX_SESSIONS, bounds_for
 from memservice.services.auth.permissions import Permission
@@ -181,7 +181,7 @@ def _of_session(
         )
         summary = _summary(tx, session, budget, moment) if summarised else None
         left = budget - (summary.tokens if summary else 0)
-        messages = _tail(tx, session, left, summary, moment)
+        messages = _tail(rt, tx, session, left, summary, moment)
         if located.is_erasing:
             messages = visibility.without_erased(tx, session.workspace_key, messages)
         return SessionContext(session_id, messages, summary, selection, card)
@@ -336,6 +336,7 @@ def _summary(
 
 
 def _tail(
+    rt: Runtime,
     tx: Transaction,
     session: Session,
     budget: int,
@@ -348,14 +349,17 @@ def _tail(
     if budget < 0 or last == 0:
         return []
     first = 1
-    if total > budget:
+    before_first = 0
+    if summary is not None:
+        for covered in tx.messages.by_keys([summary.message_key]).values():
+            first, before_first = covered.seq, covered.tokens_through - covered.tokens
+    if total - before_first > budget:
         # The first message that fits is the one after the first message whose successors are all
         # within the budget.
         before = tx.messages.seq_reaching(session.key, total - budget)
-        first = last + 1 if before is None else before + 1
-    if summary is not None:
-        for covered in tx.messages.positions([summary.message_key], times=False):
-            first = max(first, covered.seq)
+        first = max(first, last + 1 if before is None else before + 1)
+    if moment is None:
+        return remembered_pages.page(rt, tx, session, first, last)
     return moments.only_stored(tx.messages.run(session.key, first, last), moment)
 
 

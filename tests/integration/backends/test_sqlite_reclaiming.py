@@ -224,7 +224,7 @@ def test_the_text_index_survives_any_number_of_rounds(storage: SqliteStorage, pa
                 (FREE + 2 * n + 1,),
             )
             driver.execute(
-                "INSERT INTO text_statistics VALUES (?, ?, 1, 0) "
+                "INSERT INTO text_statistics VALUES (?, ?, 1, 0, 0, 0) "
                 "ON CONFLICT DO UPDATE SET documents = documents + 1",
                 REMOVED,
             )
@@ -247,7 +247,7 @@ def test_an_index_with_too_many_levels_is_mended(storage: SqliteStorage, path: P
         damaged += bytes(2) * (2_001 - len(before))
         driver.execute("UPDATE text_index_data SET block = ? WHERE id = 10", (damaged,))
         driver.execute("UPDATE text_statistics SET documents = 1 WHERE workspace_key = 0")
-        driver.execute("INSERT OR IGNORE INTO text_statistics VALUES (?, ?, 1, 0)", REMOVED)
+        driver.execute("INSERT OR IGNORE INTO text_statistics VALUES (?, ?, 1, 0, 0, 0)", REMOVED)
     with closing(sqlite3.connect(path, isolation_level=None)) as driver:
         with pytest.raises(sqlite3.DatabaseError):
             driver.execute("INSERT INTO text_index (text_index) VALUES ('integrity-check')")

@@ -189,7 +189,7 @@ def test_texts_are_read_when_searches_have_cost_as_much(
 
 
 def test_memory_is_bounded(storage: SqlStorage, open_index: Open, workspace: int) -> None:
-    kind = type(open_index(0))
+    kind: Any = type(open_index(0))
     index: Any = kind(cache=TextCache(10_000, 10**9))
     for each in (workspace, workspace + 1, workspace + 2):
         rows = [text(random.Random(each), key) for key in range(each * 100, each * 100 + 60)]

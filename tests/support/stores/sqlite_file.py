@@ -26,13 +26,19 @@ class SqliteFile:
         self.statements: list[str] = []
         event.listen(self.engine, "connect", _configure)
         event.listen(
-            self.engine, "before_cursor_execute", lambda *args: self.statements.append(args[2])
+            self.engine,
+            "connect",
+            lambda driver, record: driver.set_trace_callback(self._note),
         )
         with self.transaction("BEGIN IMMEDIATE") as connection:
             if not connection.exec_driver_sql(
                 "SELECT 1 FROM sqlite_master WHERE name = 'text_rows'"
             ).first():
                 search_schema.create(connection)
+
+    def _note(self, statement: str) -> None:
+        if not statement.startswith("--"):  # those of FTS5 itself
+            self.statements.append(statement)
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[Connection]:

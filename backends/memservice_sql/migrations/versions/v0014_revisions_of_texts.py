@@ -6,6 +6,7 @@ Revision 0014. Only differences count, so existing texts begin with 0.
 
 from __future__ import annotations
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0014"
@@ -13,5 +14,11 @@ down_revision = "0013"
 
 
 def upgrade() -> None:
-    for column in ("revision", "removal"):
+    schema = op.get_context().version_table_schema
+    present = {
+        column["name"]
+        for column in sa.inspect(op.get_bind()).get_columns("text_statistics", schema)
+    }
+    # A new store has them since revision 0001, which creates the index in its present form.
+    for column in {"revision", "removal"} - present:
         op.execute(f"ALTER TABLE text_statistics ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0")
