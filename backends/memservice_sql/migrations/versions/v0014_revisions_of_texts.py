@@ -20,5 +20,6 @@ def upgrade() -> None:
         for column in sa.inspect(op.get_bind()).get_columns("text_statistics", schema)
     }
     # A new store has them since revision 0001, which creates the index in its present form.
-    for column in {"revision", "removal"} - present:
-        op.execute(f"ALTER TABLE text_statistics ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0")
+    for column in ("revision", "removal"):
+        if column not in present:
+            op.execute(f"ALTER TABLE text_statistics ADD COLUMN {column} BIGINT NOT NULL DEFAULT 0")
