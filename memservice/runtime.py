@@ -95,16 +95,6 @@ class FewMatches:
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedMatches:
-    """What a process remembers of filters, by key of the session and digest of the filter."""
-
-    totals: dict[tuple[int, bytes], CountedMatches] = field(default_factory=dict)
-    """For `services.matching_totals`."""
-    few: dict[tuple[int, bytes], FewMatches] = field(default_factory=dict)
-    """For `services.few_matches`."""
-
-
-@dataclass(frozen=True, slots=True)
 class RememberedPage:
     """Messages of one session at a range of positions."""
 
@@ -114,6 +104,19 @@ class RememberedPage:
     """None if the page was only read once."""
     read_at: float
     """Of `time.monotonic`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedMatches:
+    """What a process remembers of the messages of sessions: of filters, by key of the session and
+    digest of the filter, and of positions."""
+
+    totals: dict[tuple[int, bytes], CountedMatches] = field(default_factory=dict)
+    """For `services.matching_totals`."""
+    few: dict[tuple[int, bytes], FewMatches] = field(default_factory=dict)
+    """For `services.few_matches`."""
+    pages: dict[tuple[int, int, int], RememberedPage] = field(default_factory=dict)
+    """For `services.remembered_pages`, by key of the session, first and last position."""
 
 
 def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:
@@ -165,8 +168,6 @@ class Runtime:
         self.visible_totals: dict[int, CountedMessages] = {}
         """By key of the session, for `services.visible_totals`."""
         self.matches = RememberedMatches()
-        self.pages: dict[tuple[int, int, int], RememberedPage] = {}
-        """Session, first and last position → the page, for `services.remembered_pages`."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

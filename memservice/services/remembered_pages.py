@@ -28,7 +28,7 @@ def page(
     if session.state != ACTIVE or first > last:
         return tx.messages.run(session.key, first, last)
     name = session.key, first, last
-    before = rt.pages.get(name)
+    before = rt.matches.pages.get(name)
     if before is not None and (
         before.revision != session.revision or time.monotonic() >= before.read_at + SECONDS
     ):
@@ -37,10 +37,10 @@ def page(
         return before.items
     items = tx.messages.run(session.key, first, last)
     second = before is not None and _stands(tx, session, items, last - first + 1)
-    if len(rt.pages) >= MAX_PAGES and name not in rt.pages:
-        rt.pages.clear()
+    if len(rt.matches.pages) >= MAX_PAGES and name not in rt.matches.pages:
+        rt.matches.pages.clear()
     now = time.monotonic()
-    rt.pages[name] = RememberedPage(session.revision, items if second else None, now)
+    rt.matches.pages[name] = RememberedPage(session.revision, items if second else None, now)
     return items
 
 

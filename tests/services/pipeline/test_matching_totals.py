@@ -401,7 +401,7 @@ def test_totals_are_exact_after_any_history(two: list[Pipeline], seed: int) -> N
                 result = [message.uid for message in page.items], page.total
                 assert result == expected, (done, filters, paging)
                 compared += 1
-        with_page = [any(each.items for each in one.rt.pages.values()) for one in two]
+        with_page = [any(each.items for each in one.rt.matches.pages.values()) for one in two]
         remembered = max(remembered, sum(with_page))
     assert compared > 100
     assert all(pipeline.rt.matches.totals for pipeline in two)
