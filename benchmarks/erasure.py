@@ -2,9 +2,11 @@
 accepted and until the receipt is `done`, how long concurrent readers and writers wait (before and
 meanwhile), the CPU time and the peak memory of the worker, and the times of the steps of its work.
 
-    python -m benchmarks.erasure [--uri URI] [--messages 200000]
+    python -m benchmarks.erasure [--uri URI] [--messages 200000] [--option NAME=VALUE]
 
-Without `--uri`, a SQLite file in a temporary folder. With it, an empty store. As in a deployment,
+Without `--uri`, a SQLite file in a temporary folder. With it, an empty store. With `--option
+DB_SYNCHRONOUS=normal` nobody waits for the disk, whose slow moments otherwise look like waits for
+the erasure. As in a deployment,
 the server, the worker (this process) and each client are separate processes.
 """
 
@@ -189,17 +191,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--uri")
     parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
     options = parser.parse_args()
+    chosen = dict(option.split("=", 1) for option in options.option)
     with tempfile.TemporaryDirectory() as folder:
         uri = options.uri or f"sqlite:///{Path(folder) / 'erasure.db'}"
-        settings = {"DB_CONNECTION_URI": uri, "DERIVER_ENABLED": "false"}
-        loaded = load_settings(environ=settings, cwd=Path(folder))
+        settings = {"DERIVER_ENABLED": "false", **chosen}
+        environment = {"DB_CONNECTION_URI": uri, **settings}
+        loaded = load_settings(environ=environment, cwd=Path(folder))
         plugins, stop = load_plugins(loaded), threading.Event()
         # With `stop`, reasoners that compute run in processes of their own, as those of a worker.
         rt = open_runtime(loaded, "worker", plugins=plugins, stop=stop)
         rt.storage.migrate()
         # Before the store has texts: a server that finds unknown ones has them indexed again.
-        with service(uri, {"DERIVER_ENABLED": "false"}, workers=2) as server:
+        with service(uri, settings, workers=2) as server:
             began = time.perf_counter()
             fill(rt, options.messages)
             print(f"filled in {time.perf_counter() - began:.1f} s", flush=True)
