@@ -75,6 +75,7 @@ class PositionCache:
         self._by_key: dict[int, Position] = {}
         self._read: dict[int, int] = {}
         """Session → the number of its positions that were read one by one."""
+        self._loading: set[int] = set()
 
     def around(self, stored: StoredPositions, keys: Sequence[int], distance: int) -> list[Position]:
         """The positions of these messages and of up to `distance` messages before and after each in
@@ -155,8 +156,16 @@ class PositionCache:
                 self._load(stored, state)
 
     def _load(self, stored: StoredPositions, state: SessionState) -> None:
+        with self._lock:
+            if state.key in self._loading:  # another thread reads it
+                return
+            self._loading.add(state.key)
         now = self._clock()
-        rows = stored.of_session(state.key, 0)
+        try:
+            rows = stored.of_session(state.key, 0)
+        finally:
+            with self._lock:
+                self._loading.discard(state.key)
         if not _are(rows, state, 0):
             return
         positions = [position for position, _ in rows]
