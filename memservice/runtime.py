@@ -115,8 +115,8 @@ class RememberedMatches:
     """For `services.matching_totals`."""
     few: dict[tuple[int, bytes], FewMatches] = field(default_factory=dict)
     """For `services.few_matches`."""
-    pages: dict[tuple[int, int, int], RememberedPage] = field(default_factory=dict)
-    """For `services.remembered_pages`, by key of the session, first and last position."""
+    pages: dict[tuple[str, int, int], RememberedPage] = field(default_factory=dict)
+    """For `services.remembered_pages`, by uid of the session, first and last position."""
 
 
 def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:

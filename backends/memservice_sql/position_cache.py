@@ -30,6 +30,8 @@ class SessionState(NamedTuple):
     key: int
     message_count: int
     revision: int
+    uid: str
+    """Another one, if a new store has this key again."""
 
 
 class StoredPositions(Protocol):
@@ -55,6 +57,7 @@ _PLACE = itemgetter(1, 3)
 
 @dataclass(slots=True)
 class _Session:
+    uid: str
     revision: int
     positions: list[Position]
     """Position `n` is item `n - 1`. Only ever appended to."""
@@ -115,7 +118,10 @@ class PositionCache:
                 session = self._sessions.get(state.key)
                 if session is None:
                     continue
-                if session.revision != state.revision or self._clock() >= session.read_at + SECONDS:
+                if (session.uid, session.revision) != (
+                    state.uid,
+                    state.revision,
+                ) or self._clock() >= session.read_at + SECONDS:
                     self._discard(state.key)
                     continue
                 self._sessions.move_to_end(state.key)
@@ -172,7 +178,7 @@ class PositionCache:
         with self._lock:
             self._discard(state.key)
             self._read.pop(state.key, None)
-            self._sessions[state.key] = _Session(state.revision, positions, now)
+            self._sessions[state.key] = _Session(state.uid, state.revision, positions, now)
             self._by_key.update((position.key, position) for position in positions)
             self._evict()
 

@@ -27,7 +27,7 @@ def page(
     last = min(last, session.message_count)
     if session.state != ACTIVE or first > last:
         return tx.messages.run(session.key, first, last)
-    name = session.key, first, last
+    name = session.uid, first, last
     before = rt.matches.pages.get(name)
     if before is not None and (
         before.revision != session.revision or time.monotonic() >= before.read_at + SECONDS

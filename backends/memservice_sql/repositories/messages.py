@@ -117,7 +117,7 @@ class SqlMessages(base.Messages):
         sessions = t.sessions
 
         def write(slots: Slots) -> sa.Executable:
-            columns = (sessions.c.key, sessions.c.message_count, sessions.c.revision)
+            columns = [sessions.c[name] for name in SessionState._fields]
             active = sessions.c.state == sa.literal_column(f"'{ACTIVE}'")
             return sa.select(*columns).where(dialect.one_of(sessions.c.key, slots), active)
 
