@@ -108,12 +108,12 @@ class RememberedPage:
 
 @dataclass(frozen=True, slots=True)
 class RememberedMatches:
-    """What a process remembers of the messages of sessions: of filters, by key of the session and
+    """What a process remembers of the messages of sessions: of filters, by uid of the session and
     digest of the filter, and of positions."""
 
-    totals: dict[tuple[int, bytes], CountedMatches] = field(default_factory=dict)
+    totals: dict[tuple[str, bytes], CountedMatches] = field(default_factory=dict)
     """For `services.matching_totals`."""
-    few: dict[tuple[int, bytes], FewMatches] = field(default_factory=dict)
+    few: dict[tuple[str, bytes], FewMatches] = field(default_factory=dict)
     """For `services.few_matches`."""
     pages: dict[tuple[str, int, int], RememberedPage] = field(default_factory=dict)
     """For `services.remembered_pages`, by uid of the session, first and last position."""

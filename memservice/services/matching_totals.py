@@ -46,10 +46,11 @@ def matching_total(
     return after.total
 
 
-def name_of(session: Session, filters: object) -> tuple[int, bytes]:
+def name_of(session: Session, filters: object) -> tuple[str, bytes]:
     """The name under which a process remembers what matches a filter in a session."""
+    # The uid, since a store that was emptied gives its keys again.
     # The text of the filter, since parsed conditions on 1 and on true are equal.
-    return session.key, blake2b(repr(filters).encode(), digest_size=16).digest()
+    return session.uid, blake2b(repr(filters).encode(), digest_size=16).digest()
 
 
 def stands(before: CountedMatches | FewMatches, session: Session) -> bool:

@@ -197,3 +197,17 @@ def test_memory_is_bounded(storage: SqlStorage, open_index: Open, workspace: int
         reads_from_memory(storage, index, each)
     assert 0 < index._cache.nbytes <= 10_000
     assert len(index._cache._entries) < 3
+
+
+def test_texts_that_nobody_searches_leave_the_memory(
+    storage: SqlStorage, open_index: Open, workspace: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index: Any = open_index(10**9)
+    rows = [text(random.Random(5), key) for key in range(1, 26)]
+    storage.write(lambda tx: index.add(tx, "message", workspace, rows))
+    assert reads_from_memory(storage, index, workspace)
+    index.sweep()
+    assert index._cache.nbytes
+    monkeypatch.setattr("memservice_sql.text_cache.IDLE_SECONDS", 0.0)
+    index.sweep()
+    assert not index._cache.nbytes
