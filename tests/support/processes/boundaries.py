@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memservice.compose import open_runtime
 from memservice.domain.records import (
     DONE,
@@ -43,7 +45,7 @@ from memservice.settings import load_settings
 from memservice.testing import failpoints
 from memservice.worker import retention
 from memservice.worker.polling import Worker
-from support.processes.warm_up import share, use
+from support import sharing
 from support.stores.postgres_server import drop_database, new_database
 
 FACTS = [
@@ -214,11 +216,15 @@ def after_work(stores: Stores, name: str) -> dict[str, Any]:
 def warm_up(stores: Stores) -> None:
     """Do, in this process, all that its forks would each do for themselves: load code, find plugins
     and compile statements. Nothing stays open."""
-    share()
+    patch = pytest.MonkeyPatch()  # never undone: this program ends
+    sharing.list_plugins_once(patch)
+    sharing.share_statements(patch)
+    sharing.share_metadata(patch)
     stores.make("warm")
     rt = opened(stores.uri("warm"))
     rt.storage.migrate()
-    use(rt)
+    write(rt)
+    work(rt)
     contents(rt)
     rt.close()
     stores.drop("warm")

@@ -5,8 +5,8 @@ message on it is a `Run` as JSON, with four descriptors: the run's standard stre
 pipe gets a line with the process id, and at the end of the process a line with its exit status.
 
 A fork has its own working directory, environment, session, and standard streams. The server and the
-worker that `memservice serve` starts are forks, too. So only the imports, and what is compiled
-once, differ from a new interpreter. `comm` in /proc names what a fork runs.
+worker that `memservice serve` starts are forks, too. So only the imports differ from a new
+interpreter. `comm` in /proc names what a fork runs.
 """
 
 from __future__ import annotations
@@ -28,13 +28,11 @@ import time
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn, TypedDict
 
 MAX_MESSAGE_BYTES = 1 << 18
 MAX_DESCRIPTORS = 1024
 MAX_PYTEST_SECONDS = 800.0
-TESTS = str(Path(__file__).resolve().parents[2])
 PR_SET_NAME = 15
 PRELOADED = (
     "gunicorn.app.wsgiapp",
@@ -45,13 +43,8 @@ PRELOADED = (
     "memservice.serving.clients",
     "memservice.worker.polling",
     "memservice.worker.retention",
-    "memservice_extractive.answer",
     "memservice_memory",
     "memservice_postgres.storage",
-    "memservice_sqlite.postings",
-    "encodings.idna",
-    "httpx",
-    "jwt",
     "pytest",
     "rq",
 )
@@ -73,9 +66,9 @@ def main() -> None:
 
 
 def preload() -> None:
-    """Import what the command, the server and the worker import, and compile the server's routes
-    and the usual statements. Leave nothing open, and leave out prometheus_client, which reads the
-    environment when it is imported."""
+    """Import what the command, the server and the worker import, and compile the server's routes.
+    Leave nothing open, and leave out prometheus_client, which reads the environment when it is
+    imported."""
     from memservice.app import create_app
     from memservice.cli import COMMANDS, plugins_check
     from memservice.compose import open_runtime
@@ -83,16 +76,10 @@ def preload() -> None:
     from memservice.serving.supervisor import Supervisor
     from memservice.settings import load_settings
 
-    # The folder of the tests is not to be on the path of what is forked.
-    sys.path.append(TESTS)
-    from support.processes.warm_up import ask, share, use
-
-    sys.path.remove(TESTS)
     commands = {path.partition(":")[0] for path in COMMANDS.values()}
     for module in (*PRELOADED, *(f"memservice.cli.{name}" for name in sorted(commands))):
         importlib.import_module(module)
     share_compiled_rules()
-    share()
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings(
             environ={
@@ -100,10 +87,9 @@ def preload() -> None:
                 "METRICS_ENABLED": "false",
             }
         )
+        create_app(settings)
         runtime = open_runtime(settings)
         runtime.storage.migrate()
-        use(runtime)
-        ask(create_app(runtime=runtime))
         runtime.close()
     tokens.count("")
     assert "prometheus_client" not in sys.modules
