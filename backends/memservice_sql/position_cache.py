@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from threading import Lock
@@ -45,9 +45,9 @@ class StoredPositions(Protocol):
         """The states of active sessions."""
         ...
 
-    def of_session(self, session_key: int, after: int) -> list[tuple[Position, int]]:
-        """The positions of a session beyond this one, in order, each with the session's revision at
-        the same moment."""
+    def of_sessions(self, after: Mapping[int, int]) -> Mapping[int, list[tuple[Position, int]]]:
+        """By key of a session, its positions beyond this one, in order, each with the session's
+        revision at the same moment. One statement for all sessions."""
         ...
 
 
@@ -113,6 +113,7 @@ class PositionCache:
         if not session_keys:
             return {}
         current: dict[int, Sequence[Position]] = {}
+        remembered: list[tuple[SessionState, _Session]] = []
         for state in stored.states(sorted(session_keys)):
             with self._lock:
                 session = self._sessions.get(state.key)
@@ -125,26 +126,40 @@ class PositionCache:
                     self._discard(state.key)
                     continue
                 self._sessions.move_to_end(state.key)
-                positions = session.positions
-            if len(positions) < state.message_count:
-                self._extend(stored, state, session)
+            remembered.append((state, session))
+        self._extend(stored, remembered)
+        for state, session in remembered:
+            positions = session.positions
             if len(positions) == state.message_count:
                 current[state.key] = positions
             elif len(positions) > state.message_count:  # a transaction of before
                 current[state.key] = positions[: state.message_count]
         return current
 
-    def _extend(self, stored: StoredPositions, state: SessionState, session: _Session) -> None:
+    def _extend(
+        self, stored: StoredPositions, sessions: Sequence[tuple[SessionState, _Session]]
+    ) -> None:
         """Add the positions of messages that were added."""
-        length = len(session.positions)
-        rows = stored.of_session(state.key, length)
-        if not _are(rows, state, length):
+        lengths = {
+            state.key: length
+            for state, session in sessions
+            if (length := len(session.positions)) < state.message_count
+        }
+        if not lengths:
             return
-        with self._lock:
-            if len(session.positions) == length and self._sessions.get(state.key) is session:
-                session.positions += [position for position, _ in rows]
-                self._by_key.update((position.key, position) for position, _ in rows)
-                self._evict()
+        added = stored.of_sessions(lengths)
+        for state, session in sessions:
+            if state.key not in lengths:
+                continue
+            length = lengths[state.key]
+            if not _are(added[state.key], state, length):
+                continue
+            positions = [position for position, _ in added[state.key]]
+            with self._lock:
+                if len(session.positions) == length and self._sessions.get(state.key) is session:
+                    session.positions += positions
+                    self._by_key.update((position.key, position) for position in positions)
+                    self._evict()
 
     def _note(self, stored: StoredPositions, rows: Sequence[Position]) -> None:
         """Note positions that were read one by one, and read those sessions as a whole for which it
@@ -157,30 +172,36 @@ class PositionCache:
                 self._read.clear()
             for session_key, number in read.items():
                 self._read[session_key] = self._read.get(session_key, 0) + number
-        for state in stored.states(sorted(read)):
-            if state.message_count <= min(self._read.get(state.key, 0), self._max_messages):
-                self._load(stored, state)
+        pays = [
+            state
+            for state in stored.states(sorted(read))
+            if 0 < state.message_count <= min(self._read.get(state.key, 0), self._max_messages)
+        ]
+        if pays:
+            self._load(stored, pays)
 
-    def _load(self, stored: StoredPositions, state: SessionState) -> None:
-        with self._lock:
-            if state.key in self._loading:  # another thread reads it
-                return
-            self._loading.add(state.key)
+    def _load(self, stored: StoredPositions, sessions: Sequence[SessionState]) -> None:
+        with self._lock:  # without those that another thread reads
+            states = [state for state in sessions if state.key not in self._loading]
+            self._loading.update(state.key for state in states)
+        if not states:
+            return
         now = self._clock()
         try:
-            rows = stored.of_session(state.key, 0)
+            rows = stored.of_sessions({state.key: 0 for state in states})
         finally:
             with self._lock:
-                self._loading.discard(state.key)
-        if not _are(rows, state, 0):
-            return
-        positions = [position for position, _ in rows]
-        with self._lock:
-            self._discard(state.key)
-            self._read.pop(state.key, None)
-            self._sessions[state.key] = _Session(state.uid, state.revision, positions, now)
-            self._by_key.update((position.key, position) for position in positions)
-            self._evict()
+                self._loading.difference_update(state.key for state in states)
+        for state in states:
+            if not _are(rows[state.key], state, 0):
+                continue
+            positions = [position for position, _ in rows[state.key]]
+            with self._lock:
+                self._discard(state.key)
+                self._read.pop(state.key, None)
+                self._sessions[state.key] = _Session(state.uid, state.revision, positions, now)
+                self._by_key.update((position.key, position) for position in positions)
+                self._evict()
 
     def _evict(self) -> None:
         while len(self._by_key) > self._max_messages:

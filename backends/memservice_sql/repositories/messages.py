@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -125,20 +125,26 @@ class SqlMessages(base.Messages):
         rows = self.rows.run(("states of sessions",), write, values).fetchall()
         return list(map(SessionState._make, rows))
 
-    def _positions_of(self, session_key: int, after: int) -> list[tuple[base.Position, int]]:
-        """The positions of a session after one, in order, each with the session's revision."""
+    def _positions_of(self, after: Mapping[int, int]) -> dict[int, list[tuple[base.Position, int]]]:
+        """By key of a session, its positions after one, in order, each with the session's
+        revision."""
+        dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            joined = t.messages.join(t.sessions, t.sessions.c.key == t.messages.c.session_key)
-            same_session = t.messages.c.session_key == slots.take(KEY)
-            later = t.messages.c.seq > slots.take(KEY)
+            starts = dialect.value_rows(slots, (KEY, KEY))
+            later = (t.messages.c.session_key == starts.c.v0) & (t.messages.c.seq > starts.c.v1)
+            joined = starts.join(t.sessions, t.sessions.c.key == starts.c.v0)
             columns = (*_position(times=False), t.sessions.c.revision)
-            query = sa.select(*columns).select_from(joined).where(same_session, later)
-            return query.order_by(t.messages.c.seq)
+            query = sa.select(*columns).select_from(joined.join(t.messages, later))
+            return query.order_by(t.messages.c.session_key, t.messages.c.seq)
 
-        values = [session_key, after]
-        rows = self.rows.run(("positions of session",), write, values).fetchall()
-        return [(_as_position(row[:-1]), row[-1]) for row in rows]
+        values = [dialect.list_value(list(after.items()))]
+        rows = self.rows.run(("positions of sessions",), write, values).fetchall()
+        positions: dict[int, list[tuple[base.Position, int]]] = {key: [] for key in after}
+        for row in rows:
+            position = _as_position(row[:-1])
+            positions[position.session_key].append((position, row[-1]))
+        return positions
 
     def per_day(self, after: int, through: int) -> dict[str, int]:
         dialect = self.rows.store.dialect
@@ -270,8 +276,8 @@ class _StoredPositions:
     def states(self, session_keys: Sequence[int]) -> list[SessionState]:
         return self._messages._states(session_keys)
 
-    def of_session(self, session_key: int, after: int) -> list[tuple[base.Position, int]]:
-        return self._messages._positions_of(session_key, after)
+    def of_sessions(self, after: Mapping[int, int]) -> dict[int, list[tuple[base.Position, int]]]:
+        return self._messages._positions_of(after)
 
 
 def _after(slots: Slots, limit: int) -> sa.Select[Any]:

@@ -43,9 +43,15 @@ def test_work_is_done_in_order_and_leaves_nothing_in_redis(
     running_worker = delivery.worker("--num-workers", "2")
     delivery.say("s", CHOIR)
     delivery.derived(BEES, BOAT, CHOIR)
-    own = [w for w in RqWorker.all(connection=connection) if namespace in " ".join(w.queue_names())]
-    hosts_and_pids = sorted(w.name.rpartition(".")[0] for w in own)
-    assert hosts_and_pids == sorted(
+
+    def registered() -> list[str]:
+        workers = RqWorker.all(connection=connection)
+        own = [worker for worker in workers if namespace in " ".join(worker.queue_names())]
+        return sorted(worker.name.rpartition(".")[0] for worker in own)
+
+    # The second one may still start when the first one has done all work.
+    eventually(lambda: len(registered()) == 2, what="both workers are registered in Redis")
+    assert registered() == sorted(
         f"{socket.gethostname()}.{pid}" for pid in below(running_worker.pid)
     )
     assert f"memservice {memservice.__version__}: 2 RQ worker(s) on ingest" in delivery.log(1)

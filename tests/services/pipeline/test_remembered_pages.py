@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memservice.services import deletion, messages, remembered_pages
+from memservice.services import deletion, matching_totals, messages, remembered_pages
 from memservice.services.paging import Paging
 from memservice.spi import repositories
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
@@ -60,7 +60,7 @@ def test_pages_are_read_again_after_a_while(
     pipeline.say("s", ("ann", "one"), ("bob", "two"))
     for _ in range(3):
         page(pipeline)
-    later = time.monotonic() + remembered_pages.SECONDS
+    later = time.monotonic() + matching_totals.SECONDS
     monkeypatch.setattr(remembered_pages, "time", SimpleNamespace(monotonic=lambda: later))
     reads.clear()
     page(pipeline)
