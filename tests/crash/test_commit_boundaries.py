@@ -64,7 +64,7 @@ def test_a_server_killed_at_any_commit_loses_nothing_acknowledged(
     )
 
 
-@pytest.mark.parametrize("storage", [pytest.param("sqlite", marks=pytest.mark.heavy), "postgres"])
+@pytest.mark.parametrize("storage", ["sqlite", "postgres"])
 def test_an_erasure_killed_in_the_middle_is_finished_by_the_next_process(
     tmp_path: Path, storage: str
 ) -> None:

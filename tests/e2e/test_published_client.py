@@ -1,6 +1,5 @@
-"""The published client, unmodified, against a running server: every method and parameter. By
-default its asynchronous face runs only the scenarios that need vectors, on PostgreSQL: see
-`test_published_client_on_indexes.py`."""
+"""The published client, unmodified, against a running server: every method and parameter. Its
+asynchronous face runs on PostgreSQL by default: see `test_published_client_on_indexes.py`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from werkzeug.serving import make_server
@@ -34,9 +33,6 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.xdist_group("client-indexes"),
 ]
-
-NEED_VECTORS = ("chat", "conclusions", "context", "erasures", "removal", "search", "statements")
-"""Files of scenarios that write, query or remove vectors."""
 
 
 @contextmanager
@@ -77,29 +73,15 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
                 yield here
 
 
-def failures(result: dict[str, Any]) -> dict[str, str]:
-    return {
-        name: each["failure"]
-        for name, each in result["scenarios"].items()
-        if each["failure"] is not None
-    }
-
-
-# By default, the plain face runs every scenario on SQLite.
-@pytest.mark.heavy
-@pytest.mark.parametrize("face", ["async", "sync"])
+# By default, the plain face runs on SQLite: each face and each kind of store is tested once.
+@pytest.mark.parametrize("face", ["async", pytest.param("sync", marks=pytest.mark.heavy)])
 def test_every_scenario_works_on_each_index(published_client: Path, url: str, face: str) -> None:
     result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)
     assert set(result["uncalled"]) == LOCAL
     assert ungiven(result) == set()
-    assert failures(result) == {}
-
-
-def test_scenarios_that_need_vectors_work_on_each_index(published_client: Path, url: str) -> None:
-    """The other scenarios ask nothing of an index."""
-    result = Runs(published_client, PACKAGE, url, *NEED_VECTORS).result("async")
-    expected = [name for file in NEED_VECTORS for name in scenarios(PACKAGE, file)]
-    assert sorted(result["scenarios"]) == sorted(expected)
-    assert len(expected) > 20
-    assert failures(result) == {}
+    assert {
+        name: each["failure"]
+        for name, each in result["scenarios"].items()
+        if each["failure"] is not None
+    } == {}

@@ -83,6 +83,10 @@ SIZES = (4_000, pytest.param(SIZE, marks=pytest.mark.heavy))
 SENTENCE = 490
 MOST = 40
 """Times that hostile input may take as long as ordinary input."""
+MOST_OF_SHORT = 30
+"""The same for texts shorter than `SIZE`, on which a quadratic function is less slow."""
+SLOW_SPLITTERS = {"sentences in Arabic"}
+"""Take 25 to 32 times as long for many short lines as for prose, whatever the length is."""
 FLOOR = 1e-3
 """Seconds that count as the least an ordinary input takes: shorter times are noise."""
 TRIES = 4
@@ -366,12 +370,13 @@ def ordinary(size: int) -> str:
 @pytest.mark.parametrize("name", WHOLE)
 def test_analysis_of_long_texts_is_linear(name: str, size: int) -> None:
     function, usual = WHOLE[name], ordinary(size)
+    most = MOST if size == SIZE or name in SLOW_SPLITTERS else MOST_OF_SHORT
     function(usual)  # loads what is loaded at first use
     took = best(lambda: function(usual))
     # short ones first: what takes minutes is found within seconds
     every = hostile(size) if size == SIZE else list(hostile(size))[::2]  # one frame for each class
     for about, text in (*hostile(size // 8), *every):
-        assert not too_slow(lambda text=text: function(text), took), about  # type: ignore[misc]
+        assert not too_slow(lambda text=text: function(text), took, most), about  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", SENTENCES)

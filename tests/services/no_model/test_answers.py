@@ -176,12 +176,7 @@ def test_a_card_has_lasting_facts_and_requests_and_no_events(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "conversations",
-    [
-        SECOND,
-        pytest.param(THIRD, marks=pytest.mark.heavy),
-        pytest.param(FOURTH, marks=pytest.mark.heavy),
-        UNSEEN,
-    ],
+    FLOORS,
     ids=lambda folder: folder.name,
 )
 def test_conversations_of_others_are_answered_as_often_as_before(
