@@ -35,6 +35,6 @@ def delete(
         request = ErasureRequest(receipts.MESSAGE, workspace, uid, uid, session.slug)
         erasure = receipts.open(rt, tx, principal.actor, request, task)
         tx.tasks.add([task])
-        return receipts.receipt(tx, erasure)
+        return receipts.accepted(erasure, task)
 
     return rt.storage.write(change)

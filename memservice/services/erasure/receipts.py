@@ -142,6 +142,11 @@ def _event_data(erasure: Erasure) -> dict[str, Any]:
     }
 
 
+def accepted(erasure: Erasure, task: Task) -> Receipt:
+    """The receipt of an erasure that the same transaction opened with this task."""
+    return _receipt(erasure, task)
+
+
 def receipt(tx: Transaction, erasure: Erasure) -> Receipt:
     return _receipts(tx, [erasure])[0]
 
