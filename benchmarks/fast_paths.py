@@ -15,6 +15,7 @@ import struct
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -25,11 +26,12 @@ from gunicorn.config import Config
 from gunicorn.http.parser import RequestParser
 from gunicorn.http.wsgi import Response, create
 from marshmallow import Schema, fields, validate
+from werkzeug.routing import Map, Rule
 
 from memservice.api.encoding import encoder
 from memservice.api.v3.schemas.messages import Message as MessageSchema
 from memservice.api.v3.schemas.messages import MessageBatchCreate
-from memservice.app import create_app
+from memservice.app import LateRule, create_app
 from memservice.domain.json_bytes import encode, encode_plainly
 from memservice.domain.records import Message
 from memservice.domain.times import wire
@@ -263,6 +265,15 @@ def settings_groups() -> tuple[str, Work, Work]:
     return "30 groups of settings defined", lambda: define(False), lambda: define(True)
 
 
+def url_builders() -> tuple[str, Work, Work]:
+    paths = [rule.rule for rule in create_app(load_settings(environ={})).url_map.iter_rules()]
+
+    def routes(rule: type[Rule]) -> Map:
+        return Map([rule(path, endpoint=str(number)) for number, path in enumerate(paths)])
+
+    return f"{len(paths)} routes made", partial(routes, LateRule), partial(routes, Rule)
+
+
 def json_answers() -> tuple[str, Work, Work]:
     rows, path = [message(n) for n in range(50)], {"workspace_id": "w"}
     items = [encoder(MessageSchema, keep_times=True)(row, path) for row in rows]
@@ -350,6 +361,7 @@ def main() -> None:
             "integers": keys_sent(),
             "integers (read)": integers_read(),
             "settings-groups": settings_groups(),
+            "url-builders": url_builders(),
             "json-answers": json_answers(),
             "usual-requests": usual_requests(),
         }

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from flask import Flask
+from werkzeug.routing import Rule
 
 from memservice.api import auth, errors, exposure, generations, metrics, plugin_routes, requests
 from memservice.api.cors import Cors
@@ -71,9 +72,31 @@ class Opened:
                 self._runtime = None
 
 
+# fast path: see docs/decisions/fast-paths.md#url-builders
+
+
+class LateRule(Rule):
+    """A route that compiles the functions for `url_for` when they are first called. There are two
+    for each route, few are ever called, and they take most of the time that an application takes
+    to make."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled: Callable[..., tuple[str, str]] | None = None
+
+        def build(rule: Rule, **values: Any) -> tuple[str, str]:
+            nonlocal compiled
+            if compiled is None:
+                compiled = super(LateRule, self)._compile_builder(append_unknown)
+            return compiled(rule, **values)
+
+        return build
+
+
 class Application(Flask):
     """Flask, which looks at each function for each request to see whether it is a coroutine; here
     once."""
+
+    url_rule_class = LateRule
 
     def __init__(self, name: str) -> None:
         super().__init__(name, static_folder=None, template_folder=None)

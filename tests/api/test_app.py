@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from flask import Blueprint, Flask
+from werkzeug.routing import Map, Rule
 
-from memservice.app import create_app
+from memservice.app import LateRule, create_app
 from memservice.compose import open_runtime
 from memservice.hookspecs import hookimpl
 from memservice.plugins import load_plugins
@@ -142,3 +143,33 @@ def test_creating_the_application_imports_no_drivers_models_or_servers() -> None
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert result.stdout.strip() == "[]"
+
+
+def test_routes_build_the_urls_that_werkzeug_builds() -> None:
+    rules = [rule for rule in create_app(MEMORY).url_map.iter_rules() if not rule.defaults]
+    plain = Map([Rule(rule.rule, endpoint=rule.endpoint) for rule in rules])
+    late = Map([LateRule(rule.rule, endpoint=rule.endpoint) for rule in rules])
+    one, other = late.bind("localhost"), plain.bind("localhost")
+    assert len(rules) > 200
+    for rule in rules:
+        values = {name: f"a/ö {name}" for name in rule.arguments} | {"page": "2"}
+        for unknown in (True, False):
+            url = other.build(rule.endpoint, values, append_unknown=unknown)
+            assert one.build(rule.endpoint, values, append_unknown=unknown) == url
+
+
+def test_an_application_compiles_no_function_for_urls_that_nobody_builds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled: list[str] = []
+    original = Rule._compile_builder
+
+    def counting(rule: Rule, append_unknown: bool = True) -> Any:
+        compiled.append(rule.rule)
+        return original(rule, append_unknown)
+
+    monkeypatch.setattr(Rule, "_compile_builder", counting)
+    adapter = Map([LateRule("/a/<name>", endpoint="a"), LateRule("/b", endpoint="b")]).bind("x")
+    assert compiled == []
+    assert [adapter.build("a", {"name": "1"}) for _ in range(2)] == ["/a/1"] * 2
+    assert compiled == ["/a/<name>"]
