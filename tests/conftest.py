@@ -21,7 +21,7 @@ from memservice.services.members import passwords
 from memservice_sql import storage as sql_storage
 from memservice_sql.rows import Store
 from support import quick, redis_server, sharing
-from support.processes.fork_server import share_compiled_rules
+from support.processes.preloading import share_compiled_rules
 from support.receiver import Receiver, receiving
 from support.reports import send_needed_reports
 

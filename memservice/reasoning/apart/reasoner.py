@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -181,21 +181,26 @@ class Apart:
             other.end()
 
 
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    # A separate session: only this process gets a Ctrl-C of the terminal.
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
 class _Child:
     """One process with its pipes. One thread at a time uses it."""
 
     def __init__(self, location: str) -> None:
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        # A separate session: only this process gets a Ctrl-C of the terminal.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", child.__name__, location],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-            bufsize=0,
-        )
+        command = [sys.executable, "-P", "-m", child.__name__, location]
+        self._process = _started(command, environment)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()

@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
-import importlib
 import json
 import os
 import select
@@ -26,103 +25,140 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn, TypedDict
 
 MAX_MESSAGE_BYTES = 1 << 18
 MAX_DESCRIPTORS = 1024
 MAX_PYTEST_SECONDS = 800.0
+TESTS = str(Path(__file__).resolve().parents[2])
 PR_SET_NAME = 15
-PRELOADED = (
-    "gunicorn.app.wsgiapp",
-    "gunicorn.glogging",
-    "gunicorn.workers.gthread",
-    "hypothesis",
-    "memservice.cli",
-    "memservice.serving.clients",
-    "memservice.worker.polling",
-    "memservice.worker.retention",
-    "memservice_memory",
-    "memservice_postgres.storage",
-    "pytest",
-    "rq",
-)
 
 
 class Run(TypedDict):
     command: list[str]
-    """The command's path, or `-c` and a script, and the arguments."""
+    """The command's path, or `-c` and a script, and the arguments. Or an interpreter, `-P`, `-m`
+    and a module, for the process of a reasoner."""
     folder: str
     environment: dict[str, str]
 
 
+class RemoteFork:
+    """A process that the fork server forked for another one, with methods of `subprocess.Popen`."""
+
+    def __init__(self, command: Sequence[str], report: int) -> None:
+        self.args = list(command)
+        self.returncode: int | None = None
+        self._report = os.fdopen(report)
+        self.pid = int(self._report.readline())
+        self._lock = threading.Lock()
+
+    def poll(self) -> int | None:
+        with self._lock:
+            return self._wait(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status; negative for a signal."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._lock:
+                status = self._wait(0.05)
+            if status is not None:
+                return status
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+
+    def _wait(self, seconds: float) -> int | None:
+        if self.returncode is None and select.select([self._report], [], [], seconds)[0]:
+            # An empty line: the fork server was killed, and its forks may run on.
+            self.returncode = int(self._report.readline() or -signal.SIGKILL)
+            self._report.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def send_run(
+    control: socket.socket,
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    streams: Sequence[int],
+) -> int:
+    """Ask the server for a fork with these standard streams, as descriptors. Returns the
+    descriptor of its report."""
+    run: Run = {
+        "command": list(command),
+        "folder": str(folder),
+        "environment": dict(environment),
+    }
+    read, write = os.pipe()
+    try:
+        socket.send_fds(control, [json.dumps(run).encode()], [*streams, write])
+    finally:
+        os.close(write)
+    return read
+
+
+@cache
+def asking() -> tuple[socket.socket, socket.socket]:
+    """A connection by which forks ask for further forks: the server's end, and theirs."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+class ForkedReasoner(RemoteFork):
+    """The process of a reasoner that only computes. It is forked by the server: the process that
+    asks for it has threads, whose locks a fork would copy."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        (its_stdin, stdin), (stdout, its_stdout) = os.pipe(), os.pipe()
+        try:
+            streams = (its_stdin, its_stdout, 2)
+            report = send_run(asking()[1], command, Path.cwd(), environment, streams)
+        finally:
+            os.close(its_stdin)
+            os.close(its_stdout)
+        super().__init__(command, report)
+        self.stdin = os.fdopen(stdin, "wb", buffering=0)
+        self.stdout = os.fdopen(stdout, "rb", buffering=0)
+
+
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
+    # The folder of the tests is not to be on the path of what is forked.
+    sys.path.append(TESTS)
+    from support.processes.preloading import preload
+
+    sys.path.remove(TESTS)
     preload()
+    fork_children()
+    gc.collect()
+    gc.freeze()
     run = wait_for_run(control)
     if run is not None:
         run_and_exit(lambda: become_command(run))
 
 
-def preload() -> None:
-    """Import what the command, the server and the worker import, and compile the server's routes.
-    Leave nothing open, and leave out prometheus_client, which reads the environment when it is
-    imported."""
-    from memservice.app import create_app
-    from memservice.cli import COMMANDS, plugins_check
-    from memservice.compose import open_runtime
-    from memservice.domain import tokens
+def fork_children() -> None:
+    """Let what this process forks start its own children as forks, too."""
+    from memservice.cli import plugins_check
+    from memservice.reasoning.apart import reasoner
     from memservice.serving.supervisor import Supervisor
-    from memservice.settings import load_settings
 
-    commands = {path.partition(":")[0] for path in COMMANDS.values()}
-    for module in (*PRELOADED, *(f"memservice.cli.{name}" for name in sorted(commands))):
-        importlib.import_module(module)
-    share_compiled_rules()
-    with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings(
-            environ={
-                "DB_CONNECTION_URI": f"sqlite:///{folder}/store.db",
-                "METRICS_ENABLED": "false",
-            }
-        )
-        create_app(settings)
-        runtime = open_runtime(settings)
-        runtime.storage.migrate()
-        runtime.close()
-    tokens.count("")
-    assert "prometheus_client" not in sys.modules
-    assert threading.active_count() == 1, threading.enumerate()
+    reasoner._started = ForkedReasoner  # type: ignore[assignment]
     Supervisor._spawn = fork_child  # type: ignore[method-assign,assignment]
     plugins_check._run_pytest = fork_pytest
-    gc.collect()
-    gc.freeze()
-
-
-def share_compiled_rules() -> None:
-    """Compile each route once for all applications of this process: Werkzeug parses it and
-    compiles two functions, which takes nine tenths of what it costs to make an application."""
-    from werkzeug.routing import Rule
-
-    compile_rule = Rule.compile
-    compiled: dict[Hashable, Rule] = {}
-
-    def share(rule: Rule) -> None:
-        key = (rule.rule, rule.subdomain, rule.host, rule.merge_slashes)
-        if rule.defaults or key not in compiled:
-            compile_rule(rule)
-            if not rule.defaults:
-                compiled[key] = rule
-            return
-        other = compiled[key]
-        rule._parts, rule._trace = list(other._parts), list(other._trace)
-        rule._converters = dict(other._converters)
-        rule.arguments |= other.arguments
-        for name in ("_build", "_build_unknown"):
-            setattr(rule, name, getattr(other, name).__func__.__get__(rule, None))
-
-    Rule.compile = share  # type: ignore[method-assign,assignment]
 
 
 def wait_for_run(control: socket.socket) -> Run | None:
@@ -133,13 +169,16 @@ def wait_for_run(control: socket.socket) -> Run | None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    forks, their_end = asking()
     while True:
-        readable, _, _ = select.select([control.fileno(), ended], [], [])
+        readable, _, _ = select.select([control.fileno(), forks.fileno(), ended], [], [])
         if ended in readable:
             os.read(ended, MAX_MESSAGE_BYTES)
             report_ended(reports)
-        if control.fileno() in readable:
-            message, descriptors, _, _ = socket.recv_fds(control, MAX_MESSAGE_BYTES, 4)
+        for connection in (control, forks):
+            if connection.fileno() not in readable:
+                continue
+            message, descriptors, _, _ = socket.recv_fds(connection, MAX_MESSAGE_BYTES, 4)
             if not message:
                 end_all(reports)
                 return None
@@ -150,13 +189,21 @@ def wait_for_run(control: socket.socket) -> Run | None:
                 os.setsid()
                 for number, descriptor in enumerate(descriptors[:3]):
                     os.dup2(descriptor, number)
-                os.closerange(3, MAX_DESCRIPTORS)
+                close_others([their_end.fileno()])
                 run: Run = json.loads(message)
                 return run
             *streams, reports[pid] = descriptors
             for stream in streams:
                 os.close(stream)
             write_line(reports[pid], pid)
+
+
+def close_others(remaining: Iterable[int]) -> None:
+    """Close all descriptors but these and the standard streams."""
+    first = 3
+    for descriptor in (*sorted(remaining), MAX_DESCRIPTORS):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
 
 
 def report_ended(reports: dict[int, int]) -> None:
@@ -194,6 +241,13 @@ def become_command(run: Run) -> None:
     os.chdir(run["folder"])
     set_environment(run["environment"])
     sys.path[:0] = [part for part in run["environment"].get("PYTHONPATH", "").split(":") if part]
+    if "-m" in run["command"][2:3]:
+        from memservice.reasoning.apart import child
+
+        set_name("reasoner")
+        sys.argv = run["command"][3:]
+        child.main()
+        return
     if run["command"][0] == "-c":
         _, script, *arguments = run["command"]
         sys.argv = ["-c", *arguments]
@@ -265,10 +319,7 @@ def fork_child(
     set_up_fork()
     os.setsid()
     product._end_with_parent()
-    for descriptor in range(3, MAX_DESCRIPTORS):
-        if descriptor not in pass_fds:
-            with suppress(OSError):
-                os.close(descriptor)
+    close_others([asking()[1].fileno(), *pass_fds])
     set_environment(environment)
     module, sys.argv = command[2], ["memservice", *command[3:]]
     if module == "gunicorn":

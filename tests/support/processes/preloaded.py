@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import atexit
 import functools
-import json
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,39 +30,13 @@ READ_AT_START = ("PYTHON", "LC_", "LANG", "TZ", "COVERAGE")
 runs in a new interpreter. Forks read PYTHONPATH, too, but not a `sitecustomize` there."""
 
 
-class ForkedProcess:
+class ForkedProcess(fork_server.RemoteFork):
     """One run of `memservice`, with the methods of `subprocess.Popen`."""
 
     def __init__(self, command: Sequence[str], report: int) -> None:
-        self.args = list(command)
-        self.returncode: int | None = None
+        super().__init__(command, report)
         self.stdout: IO[str] | None = None
         self.stderr: IO[str] | None = None
-        self._report = os.fdopen(report)
-        self.pid = int(self._report.readline())
-        self._lock = threading.Lock()
-
-    def poll(self) -> int | None:
-        with self._lock:
-            return self._wait(0)
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit status; negative for a signal."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            with self._lock:
-                status = self._wait(0.05)
-            if status is not None:
-                return status
-            if deadline is not None and time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
-
-    def _wait(self, seconds: float) -> int | None:
-        if self.returncode is None and select.select([self._report], [], [], seconds)[0]:
-            # An empty line: the fork server was killed, and its forks may run on.
-            self.returncode = int(self._report.readline() or -signal.SIGKILL)
-            self._report.close()
-        return self.returncode
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """All output and errors, once the process has ended. Raises `subprocess.TimeoutExpired`."""
@@ -88,16 +58,6 @@ class ForkedProcess:
         for reader in readers:
             reader.join(timeout)
         return texts[0], texts[1]
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
 
 
 Process = subprocess.Popen[str] | ForkedProcess
@@ -134,19 +94,11 @@ class ForkServer:
         stderr: int,
     ) -> ForkedProcess:
         """`stdin`, `stdout` and `stderr` are descriptors."""
-        run: fork_server.Run = {
-            "command": list(command),
-            "folder": str(folder.resolve()),
-            "environment": dict(environment),
-        }
-        read, write = os.pipe()
-        try:
-            socket.send_fds(
-                self._control, [json.dumps(run).encode()], [stdin, stdout, stderr, write]
-            )
-        finally:
-            os.close(write)
-        return ForkedProcess(command, read)
+        streams = (stdin, stdout, stderr)
+        report = fork_server.send_run(
+            self._control, command, folder.resolve(), environment, streams
+        )
+        return ForkedProcess(command, report)
 
     def run_script(
         self, script: str, folder: Path, settings: Mapping[str, str], timeout: float

@@ -1,0 +1,133 @@
+"""What a process that is forked for each run of `memservice` does once for all of them: it imports
+the product, and computes what is the same in each.
+
+It leaves nothing open and starts no thread. It does none of the work of a server or a worker
+either: a fork could not use what that leaves, such as a lock that a thread has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Hashable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from support import sharing
+
+PRELOADED = (
+    "encodings.idna",
+    "gunicorn.app.wsgiapp",
+    "gunicorn.glogging",
+    "gunicorn.workers.gthread",
+    "httpcore",
+    "httpx",
+    "hypothesis",
+    "memservice.cli",
+    "memservice.serving.clients",
+    "memservice.worker.polling",
+    "memservice.worker.retention",
+    "memservice_memory",
+    "memservice_postgres.storage",
+    "pytest",
+    "rq",
+)
+
+
+def preload() -> None:
+    """Import what commands, the server and the worker import, except prometheus_client, which
+    reads the environment when it is imported."""
+    from memservice.app import create_app
+    from memservice.cli import COMMANDS
+    from memservice.compose import open_runtime
+    from memservice.domain import tokens
+    from memservice.settings import load_settings
+
+    patch = pytest.MonkeyPatch()  # never undone: this process only forks
+    sharing.list_plugins_once(patch)
+    sharing.share_metadata(patch)
+    sharing.find_hooks_fast(patch)
+    commands = {path.partition(":")[0] for path in COMMANDS.values()}
+    for module in (*PRELOADED, *(f"memservice.cli.{name}" for name in sorted(commands))):
+        importlib.import_module(module)
+    share_compiled_rules()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = load_settings(
+            environ={
+                "DB_CONNECTION_URI": f"sqlite:///{folder}/store.db",
+                "METRICS_ENABLED": "false",
+            }
+        )
+        create_app(settings)
+        runtime = open_runtime(settings)
+        runtime.storage.migrate()
+        runtime.close()
+        copy_new_stores(Path(folder, "store.db").read_bytes())
+    tokens.count("")
+    answer_once()
+    assert "prometheus_client" not in sys.modules
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+def copy_new_stores(content: bytes) -> None:
+    """Let new SQLite files begin with this content, that of an empty store. To run all migrations
+    takes a quarter of a second of CPU."""
+    from memservice_sqlite import connections
+
+    def make(path: Path) -> None:
+        with suppress(OSError):
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            try:
+                os.link(temporary, path)
+            finally:
+                os.unlink(temporary)
+
+    connections._make = make
+
+
+def answer_once() -> None:
+    """Let the reasoner that most tests use load and compile what it needs for usual texts. It only
+    computes."""
+    from memservice.spi.reasoner import AnswerRequest, DeriveRequest, SummarizeRequest, Utterance
+    from memservice.spi.toolbox import Evidence
+    from memservice_extractive.reasoner import ExtractiveReasoner
+
+    reasoner, now, text = ExtractiveReasoner(), datetime.now(UTC), "I keep bees in the garden."
+    messages = [Utterance(1, "m1", "ada", text, now)]
+    reasoner.derive(DeriveRequest("ada", messages))
+    reasoner.summarize(SummarizeRequest("short", messages, "", 500))
+    evidence = [Evidence("message", "m1", text, now, author="ada")]
+    list(reasoner.answer(AnswerRequest("What do I keep?", "ada", evidence)))
+
+
+def share_compiled_rules() -> None:
+    """Compile each route once for all applications of this process: Werkzeug parses it and
+    compiles two functions, which takes nine tenths of what it costs to make an application."""
+    from werkzeug.routing import Rule
+
+    compile_rule = Rule.compile
+    compiled: dict[Hashable, Rule] = {}
+
+    def share(rule: Rule) -> None:
+        key = (rule.rule, rule.subdomain, rule.host, rule.merge_slashes)
+        if rule.defaults or key not in compiled:
+            compile_rule(rule)
+            if not rule.defaults:
+                compiled[key] = rule
+            return
+        other = compiled[key]
+        rule._parts, rule._trace = list(other._parts), list(other._trace)
+        rule._converters = dict(other._converters)
+        rule.arguments |= other.arguments
+        for name in ("_build", "_build_unknown"):
+            setattr(rule, name, getattr(other, name).__func__.__get__(rule, None))
+
+    Rule.compile = share  # type: ignore[method-assign,assignment]
