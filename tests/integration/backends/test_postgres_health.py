@@ -4,14 +4,9 @@ connection to give."""
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,6 +19,7 @@ from memservice.spi.storage import Transaction
 from memservice_postgres.connections import Driver, driver_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.waiting_pool import is_full
+from support.stores.pgbouncer import IGNORING, pooled
 from support.stores.postgres_server import connect, drop_database, new_database
 from support.stores.postgres_store import migrated, new_store, opened
 
@@ -258,55 +254,10 @@ def test_without_a_pooler_settings_are_those_of_the_connection(uri: str) -> None
 class TestPgBouncer:
     """A real one, where it is installed: it is no part of any wheel."""
 
-    @pytest.fixture(
-        params=["", "ignore_startup_parameters = options"], ids=["as it is", "ignoring"]
-    )
+    @pytest.fixture(params=["", IGNORING], ids=["as it is", "ignoring"])
     def pooled(self, request: pytest.FixtureRequest, empty: str) -> Iterator[str]:
-        binary = shutil.which("pgbouncer")
-        if binary is None:
-            pytest.skip("pgbouncer is not installed")
-        url = make_url(empty)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        folder = Path(tempfile.mkdtemp(prefix="ms-bouncer-"))  # another user has to reach it
-        host = url.host or url.query.get("host")
-        (folder / "users.txt").write_text(f'"{url.username}" "{url.password or ""}"\n')
-        (folder / "pgbouncer.ini").write_text(f"""
-[databases]
-{url.database} = host={host} port={url.port or url.query.get("port") or 5432} \
-dbname={url.database} user={url.username}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = trust
-auth_file = {folder}/users.txt
-pool_mode = transaction
-default_pool_size = 4
-logfile = {folder}/log
-{request.param}
-""")
-        user = None
-        # it refuses to run as the superuser, and the server's socket may be for its owner alone
-        if os.geteuid() == 0:
-            user = Path(str(host)).owner() if str(host).startswith("/") else "nobody"
-            shutil.chown(folder, user)
-        started = subprocess.Popen(
-            [binary, "-q", str(folder / "pgbouncer.ini")], user=user, stderr=subprocess.DEVNULL
-        )
-        try:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
-            yield f"postgresql+psycopg://{url.username}@127.0.0.1:{port}/{url.database}"
-        finally:
-            started.terminate()
-            started.wait(30)
-            shutil.rmtree(folder)
+        with pooled(empty, request.param) as uri:
+            yield uri
 
     def test_concurrent_writers_succeed(self, pooled: str, empty: str) -> None:
         storage = migrated(pooled, schema="elsewhere")
