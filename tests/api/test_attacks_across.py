@@ -23,7 +23,7 @@ from memservice.services.transfer import export
 from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
 from support.api.auth_client import AuthClient, signed
-from support.api.prepared_request import PreparedRequest
+from support.api.prepared_request import PreparedRequest, signatures_verified_once
 from support.stores.stores import sqlite_store_at
 
 EVERYTHING = ExportOptions(secrets=True)
@@ -179,7 +179,8 @@ def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoWorkspac
     """In a file, since what is asked here piles up, and the storage in memory reads all of it each
     time."""
     opened = TwoWorkspaces(sqlite_store_at(tmp_path_factory.mktemp("across") / "across.db"))
-    yield opened
+    with signatures_verified_once():
+        yield opened
     opened.auth_client.close()
 
 

@@ -26,7 +26,7 @@ from memservice.services.auth import api_keys as key_services
 from memservice.services.auth.principal import Principal
 from memservice.spi.storage import Transaction
 from support.api.auth_client import AuthClient, signed
-from support.api.prepared_request import Answer, PreparedRequest
+from support.api.prepared_request import Answer, PreparedRequest, signatures_verified_once
 
 T = TypeVar("T")
 
@@ -402,7 +402,8 @@ def planted_secrets() -> Iterator[PlantedSecrets]:
     auth_client = AuthClient.open()
     planted = plant(auth_client)
     undo_writes(auth_client)
-    yield planted
+    with signatures_verified_once():
+        yield planted
     auth_client.close()
 
 

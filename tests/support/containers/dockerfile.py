@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 KNOWN = {
@@ -56,13 +57,16 @@ def sent(context: Path, patterns: str) -> list[Path]:
         if line and not line.startswith("#")
     ]
 
+    @cache
+    def deciding(path: PurePosixPath) -> int:
+        """The number of the last pattern that fits the path or a directory above it, or -1."""
+        above = -1 if path == path.parent else deciding(path.parent)
+        numbers = range(len(rules) - 1, above, -1)
+        return next((n for n in numbers if _fits(path.as_posix(), rules[n][0])), above)
+
     def included(path: PurePosixPath) -> bool:
-        answer = True
-        for pattern, includes in rules:
-            names = (str(part) for part in (path, *path.parents[:-1]))
-            if any(_fits(name, pattern) for name in names):
-                answer = includes
-        return answer
+        number = deciding(path)
+        return number < 0 or rules[number][1]
 
     return [
         path

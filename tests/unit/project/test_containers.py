@@ -20,7 +20,7 @@ from memservice.plugins import load_plugins
 from memservice.settings import Settings, load_settings
 from support.containers.dockerfile import stages
 from support.containers.root_filesystem import command_of
-from support.processes.command import environment
+from support.processes.preloaded import run_script
 from unit.project.test_config import SECRET, parsed
 
 
@@ -177,14 +177,8 @@ def test_the_image_listens_on_every_address_with_keys_only(docker: Path, tmp_pat
 
 def enter(docker: Path, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """What the entry point does before the server, which only prints its help here."""
-    return subprocess.run(
-        ["sh", str(docker / "entrypoint.sh"), "memservice", "serve", "--help"],
-        cwd=folder,
-        env=environment(**settings),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    return run_script(
+        f"exec sh {docker}/entrypoint.sh memservice serve --help", folder, timeout=60, **settings
     )
 
 
