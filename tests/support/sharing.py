@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,15 +24,25 @@ from memservice_sql.rows import Store
 
 
 def list_plugins_once(patch: pytest.MonkeyPatch) -> None:
-    """Ask the installed distributions for plugins once for each search path."""
+    """Ask the installed distributions for plugins once for each search path. Folders in which none
+    is installed, such as a working directory, make no difference."""
 
     @cache
     def cached_entry_points(group: str, path: tuple[str, ...]) -> metadata.EntryPoints:
         return metadata.entry_points(group=group)
 
-    patch.setattr(
-        loading, "entry_points", lambda group: cached_entry_points(group, tuple(sys.path))
-    )
+    @cache
+    def has_distributions(folder: str, changed_ns: int) -> bool:
+        return any(Path(folder).glob("*.*-info"))
+
+    def shared(group: str) -> metadata.EntryPoints:
+        folders = [folder for folder in map(Path, sys.path) if folder.is_dir()]
+        path = [
+            f"{each}" for each in folders if has_distributions(f"{each}", each.stat().st_mtime_ns)
+        ]
+        return cached_entry_points(group, tuple(path))
+
+    patch.setattr(loading, "entry_points", shared)
 
 
 def share_statements(patch: pytest.MonkeyPatch) -> None:

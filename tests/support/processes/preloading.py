@@ -51,6 +51,7 @@ def preload() -> None:
 
     patch = pytest.MonkeyPatch()  # never undone: this process only forks
     sharing.list_plugins_once(patch)
+    sharing.share_statements(patch)
     sharing.share_metadata(patch)
     sharing.find_hooks_fast(patch)
     commands = {path.partition(":")[0] for path in COMMANDS.values()}
