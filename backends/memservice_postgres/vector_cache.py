@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ IDLE_SECONDS = 300.0
 """Vectors that were not searched for this time leave the memory, as do deleted ones at each
 search."""
 LOOK_AGAIN_SECONDS = 60.0
-"""How long the database compares the vectors of a filter that has too few or too many for the
+"""How long the database finds the nearest vectors of a filter that has too few or too many for the
 cache."""
 
 _VERSION = "coalesce(r.version, -r.row_key)"
@@ -107,9 +107,14 @@ class VectorCache:
         index_filter: IndexFilter,
         fits: str,
         arguments: dict[str, Any],
+        count: Callable[[int], int] | None = None,
     ) -> Block | None:
         """Exactly the vectors that fit the filter, as the driver's transaction sees them; None if
-        the database has to compare them. `fits` and `arguments`: the filter as SQL."""
+        the database has to find the nearest. `fits` and `arguments`: the filter as SQL.
+
+        `count`, for a space with an index: the number of vectors that fit, up to a limit. Then the
+        cache takes only vectors for which it has room, since the index finds others faster than
+        they are read again and again."""
         if index_filter.since is not None or index_filter.until is not None:
             return None  # another filter at each moment
         now = time.monotonic()
@@ -123,6 +128,11 @@ class VectorCache:
                 state = driver.execute(_STATE, arguments).fetchall()[0][0]
                 if state == cached.state:
                     return cached.vectors.block()
+            if count is not None and not cached.vectors.rows:
+                remaining = max(0, self._max_bytes - self._bytes) // (4 * space.dimension)
+                if count(remaining + 1) > remaining:
+                    cached.skipped_until = now + LOOK_AGAIN_SECONDS
+                    return None
             versions = driver.execute(_VERSIONS.format(fits=fits).encode(), arguments, binary=True)
             state, sent = versions.fetchall()[0]
             cached.state = None  # as `sent`

@@ -1,5 +1,5 @@
-"""Vectors in pgvector, in the rows' own transaction: exact search if few vectors match, from memory
-if this process has them; HNSW in a large space.
+"""Vectors in pgvector, in the rows' own transaction: exact search in memory if this process has the
+vectors that match, in the database if few match, and HNSW in a large space.
 
 Vectors are stored with length one, so that their inner product is the cosine similarity.
 """
@@ -7,6 +7,7 @@ Vectors are stored with length one, so that their inner product is the cosine si
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -205,6 +206,18 @@ class PostgresVectorIndex:
             fits, arguments["ids"] = f"{fits} AND r.row_key = ANY(%(ids)s)", list(ids)
             return _compared(driver, fits, arguments)
         index = self.indexes.of(driver, space)
+        block = self._cache.lookup(
+            driver,
+            space,
+            index_filter,
+            fits,
+            arguments,
+            None if index is None else partial(_size, driver, index, index_filter, fits, arguments),
+        )
+        if block is not None:
+            nearest = Nearest(query_vector, k)
+            nearest.add(block, np.ones(len(block.facts), np.bool_))
+            return nearest.hits()
         if index is not None:
             exact = scaled(self._exact, space)
             share = index.rows // SHARE
@@ -218,12 +231,7 @@ class PostgresVectorIndex:
                 hits = _by_index(driver, index, fits, arguments, forced=forced)
                 if len(hits) == k:
                     return hits
-        block = self._cache.lookup(driver, space, index_filter, fits, arguments)
-        if block is None:
-            return _compared(driver, fits, arguments)
-        nearest = Nearest(query_vector, k)
-        nearest.add(block, np.ones(len(block.facts), np.bool_))
-        return nearest.hits()
+        return _compared(driver, fits, arguments)
 
     def sweep(self) -> None:
         """Free the vectors of filters that were not searched lately."""
@@ -245,6 +253,18 @@ def _count(driver: Driver, fits: str, arguments: dict[str, Any], limit: int) -> 
     """The number of vectors that match, at most `limit`."""
     sql = _FITTING.format(fits=fits).encode()
     return int(driver.execute(sql, {**arguments, "limit": limit}).fetchall()[0][0])
+
+
+def _size(
+    driver: Driver,
+    index: SpaceIndex,
+    index_filter: IndexFilter,
+    fits: str,
+    arguments: dict[str, Any],
+    limit: int,
+) -> int:
+    """As `_count`, but estimated for a whole space."""
+    return index.rows if index_filter == EVERYTHING else _count(driver, fits, arguments, limit)
 
 
 def _by_index(

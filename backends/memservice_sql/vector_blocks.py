@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -36,7 +36,8 @@ FEW = 32
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows at one version: facts (n × columns, int64) and unit vectors as columns (dimension × n,
-    float32), so that a query that is zero in most dimensions reads few of them."""
+    float32), so that a query that is zero in most dimensions reads few of them. Of dense vectors,
+    each is in one piece."""
 
     facts: Integers
     matrix: Vector
@@ -51,6 +52,8 @@ class GrowingBlock:
     def __init__(self, dimension: int, columns: int, capacity: int = 0) -> None:
         self._facts: Integers = np.empty((capacity, columns), np.int64)
         self._matrix: Vector = np.empty((dimension, capacity), np.float32)
+        self._order: Literal["C", "F"] = "C"
+        """The layout of the matrix: C for dimensions in one piece, F for vectors."""
         self.rows = 0
 
     @property
@@ -62,16 +65,25 @@ class GrowingBlock:
 
     def append(self, block: Block) -> None:
         end = self.rows + len(block.facts)
+        if not self.rows and block.matrix.size and _is_dense(block.matrix):
+            # Chosen vectors are read, not chosen dimensions: each is kept in one piece.
+            self._order = "F"
+            self._matrix = np.empty(self._matrix.shape, np.float32, "F")
         if end > len(self._facts):
             capacity = max(end, self.rows * 5 // 4, 8)
             facts: Integers = np.empty((capacity, self._facts.shape[1]), np.int64)
-            matrix: Vector = np.empty((len(self._matrix), capacity), np.float32)
+            matrix: Vector = np.empty((len(self._matrix), capacity), np.float32, self._order)
             facts[: self.rows] = self._facts[: self.rows]
             matrix[:, : self.rows] = self._matrix[:, : self.rows]
             self._facts, self._matrix = facts, matrix
         self._facts[self.rows : end] = block.facts
         self._matrix[:, self.rows : end] = block.matrix
         self.rows = end
+
+
+def _is_dense(vectors: Vector) -> bool:
+    """Whether at least half of the numbers are not zero, as in the vectors of a model."""
+    return bool(np.count_nonzero(vectors) * 2 >= vectors.size)
 
 
 class Nearest:
@@ -81,7 +93,7 @@ class Nearest:
         query = unit(np.asarray(vector, np.float32)[None, :])[0]
         self._dimensions = np.flatnonzero(query)
         """Those in which the query is not zero: the hashed embedder sets about one in ten."""
-        self._query = query[self._dimensions]
+        self._query = query
         self._k = k
         self._best: list[VectorHit] = []
 
@@ -91,11 +103,8 @@ class Nearest:
             return
         # Few rows are copied to one matrix; for many, the whole block is multiplied.
         is_sparse = len(index) * FEW < len(block.facts)
-        scores = (
-            self._query @ block.matrix[np.ix_(self._dimensions, index)]
-            if is_sparse
-            else (self._query @ block.matrix[self._dimensions])[index]
-        )
+        query, matrix = self._used(block, index if is_sparse else None)
+        scores = query @ matrix if is_sparse else (query @ matrix)[index]
         if len(self._best) == self._k and scores.max() < self._best[-1].score - ROUNDING:
             return
         floor = (
@@ -108,11 +117,21 @@ class Nearest:
         candidates = index[scores >= floor - ROUNDING]
         # A matrix product may round equal rows differently, depending on their position; a sum per
         # row does not.
-        chosen = block.matrix[np.ix_(self._dimensions, candidates)].astype(np.float64)
-        exact = np.clip((chosen * self._query[:, None]).sum(axis=0), -1.0, 1.0)
+        query, matrix = self._used(block, candidates)
+        exact = np.clip((matrix.astype(np.float64) * query[:, None]).sum(axis=0), -1.0, 1.0)
         rows = block.facts[candidates, ROW]
         hits = list(map(VectorHit, rows.tolist(), exact.tolist()))
         self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]
 
     def hits(self) -> list[VectorHit]:
         return self._best
+
+    def _used(self, block: Block, index: Integers | None) -> tuple[Vector, Vector]:
+        """The query, and these rows of the block or all. Without the dimensions in which the query
+        is zero, if each dimension is in one piece; else they take longer to select than to
+        multiply."""
+        matrix = block.matrix
+        if matrix.strides[0] == matrix.itemsize:  # a vector is in one piece
+            return self._query, matrix if index is None else matrix.T[index].T
+        chosen = self._dimensions if index is None else np.ix_(self._dimensions, index)
+        return self._query[self._dimensions], matrix[chosen]
