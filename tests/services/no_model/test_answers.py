@@ -43,12 +43,17 @@ it afterwards."""
 FIFTH = Path(__file__).parent / "fifth"
 """Chats in short lower-case sentences, in nine languages. No rule was fitted to them: they show
 what the rules are worth elsewhere. Do not read their failures to write a rule."""
+SIXTH = Path(__file__).parent / "sixth"
+"""Chats with long sentences and two facts in a message: orders that are late, budgets, schools,
+tools, addresses. Written before the rules and the failures of any table were read. No rule was
+fitted to them. Do not read their failures to write a rule."""
 FLOORS = {
     SECOND: (115, 37),
     THIRD: (105, 32),
     FOURTH: (103, 35),
     UNSEEN: (101, 34),
     FIFTH: (79, 35),
+    SIXTH: (68, 30),
 }
 """Questions that are answered, and questions without an answer that are not answered: a little
 below what was measured (`benchmarks/recall/README.md`, "Answers without a model")."""
