@@ -15,7 +15,7 @@ from memservice_extractive import topics
 from memservice_extractive.facts import read
 from memservice_extractive.kind_cues import KIND_CUES
 from memservice_extractive.language import UNSPACED, detect
-from memservice_extractive.relevance import is_unreal
+from memservice_extractive.subjects import is_unreal
 from memservice_extractive.when import Span, span
 from memservice_extractive.worth import Judgement
 

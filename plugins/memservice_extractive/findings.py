@@ -11,8 +11,16 @@ from itertools import pairwise
 from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence
 from memservice_extractive.card import content_of
-from memservice_extractive.evidence import Piece, excerpt, source_of, source_of_message, terms
+from memservice_extractive.evidence import (
+    MAX_LENGTH,
+    Piece,
+    excerpt,
+    source_of,
+    source_of_message,
+    terms,
+)
 from memservice_extractive.language import detect, words
+from memservice_extractive.nearest import closeness
 from memservice_extractive.relevance import ENOUGH, Question
 from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.topics import ONE_VALUE, RELATIVES
@@ -25,6 +33,7 @@ CLOSEST = 3
 """Pieces of an answer to a question that no stored statement answers."""
 LOOKED_UP = 20
 """Conclusions that are looked up beyond the evidence of the request."""
+NO_LIMIT = float("-inf")
 RELATED = 0.3
 """Minimum score of evidence that is listed after the statements that answer the question. A
 document is filled with all evidence."""
@@ -76,6 +85,28 @@ class _Scored:
     sentence: str
     """The sentence of the text that fits the question best."""
     score: float
+    language: str
+    """That of the text."""
+
+
+class _Sources:
+    """The messages of conclusions, each read once."""
+
+    def __init__(self, request: AnswerRequest) -> None:
+        self._request = request
+        self._messages: dict[str, list[_Text]] = {}
+
+    def of(self, conclusion: _Text) -> list[_Text]:
+        if self._request.tools is None:
+            return []
+        if conclusion.uid not in self._messages:
+            self._messages[conclusion.uid] = [
+                _of_evidence(message, self._request.subject)
+                for passage in self._request.tools.behind(conclusion.uid)
+                for message in passage
+                if message.asked_for
+            ]
+        return self._messages[conclusion.uid]
 
 
 def find(request: AnswerRequest) -> Findings:
@@ -89,11 +120,12 @@ def find(request: AnswerRequest) -> Findings:
     query_terms = terms(request.question)
     limit = PIECES.get(request.level, PIECES["low"])
     evidence_texts = [_of_evidence(item, request.subject) for item in request.evidence]
+    sources = _Sources(request)
     nearest = [] if evidence_texts else _looked_up(request, request.question)
     question = Question(request.question, names, _usual_language(request, nearest))
     extra = [*_card_lines(request, query_terms), *_recent(request, query_terms)]
     if question.is_about_nothing:
-        all_texts = [_Scored(text, text.content, 0) for text in (*evidence_texts, *extra)]
+        all_texts = [_Scored(text, text.content, 0, "") for text in (*evidence_texts, *extra)]
         return Findings(
             _pieces(_first_of_each(all_texts)[:limit], query_terms), True, question.language
         )
@@ -104,25 +136,31 @@ def find(request: AnswerRequest) -> Findings:
     is_about_subject = request.subject is not None and question.is_personal
     if not answers and request.subject is not None:
         nearest = nearest or _looked_up(request, request.question)
-        near = [_with_score(text, question) for text in nearest]
+        looked_up = [_with_score(text, question) for text in nearest]
         candidates = [
             *candidates[: len(evidence_texts)],
-            *(item for item in near if item.score or is_about_subject),
+            *(item for item in looked_up if item.score or is_about_subject),
             *candidates[len(evidence_texts) :],
         ]
         answers = _answers(candidates)
-    closest = [] if answers else _closest(candidates)
+    closest = [] if answers else _closest(candidates, question)
     if closest:
-        answers = _answers(_beside(request, closest, question))
+        answers = _answers(_beside(sources, closest, question))
     if not answers:
-        newer = _newer_times(request, closest, candidates, question)
-        closest = _first_of_each([*newer, *closest])
+        newer = _newer_times(request, sources, closest, candidates, question)
+        closest = _in_context(sources, _first_of_each([*newer, *closest])[:CLOSEST], candidates)
         return Findings(_pieces(closest[:CLOSEST], query_terms), False, question.language)
     answers.sort(key=lambda item: _order(item, question), reverse=True)
-    answers = [*_newer_times(request, answers, candidates, question), *answers]
+    answers = [*_newer_times(request, sources, answers, candidates, question), *answers]
     least = 0 if request.response_format is not None else RELATED
     related = [item for item in candidates[: len(evidence_texts)] if least <= item.score < ENOUGH]
     selection = _first_of_each([*answers, *related])[:limit]
+    if len(selection) < CLOSEST:
+        near = _closest(candidates, question, RELATED)[:CLOSEST]
+        shown = {_key(item.text.content) for item in selection}
+        beside = _in_context(sources, near, candidates)
+        selection += [item for item in beside if _key(item.text.content) not in shown]
+        selection = selection[:CLOSEST]
     pieces = _pieces(selection, query_terms, _newest(selection, question))
     return Findings(pieces, True, question.language)
 
@@ -156,40 +194,62 @@ def _answers(candidates: Sequence[_Scored]) -> list[_Scored]:
     return [] if all(item.text.was_replaced for item in answers) else answers
 
 
-def _closest(candidates: Sequence[_Scored]) -> list[_Scored]:
-    return _first_of_each(
-        sorted(
-            (item for item in candidates if not item.text.was_replaced),
-            key=lambda item: -item.score,
-        )
-    )
-
-
-def _beside(
-    request: AnswerRequest, closest: Sequence[_Scored], question: Question
+def _closest(
+    candidates: Sequence[_Scored], question: Question, least: float = NO_LIMIT
 ) -> list[_Scored]:
+    """Those that can be valid and are at least so near, each sentence once, the nearest first."""
+    valid = _first_of_each(
+        # The best of those with the same sentence stays.
+        sorted((item for item in candidates if not item.text.was_replaced), key=_score)
+    )
+    nearness = [
+        item.score + closeness(question, item.sentence, item.language, is_own=item.text.is_own)
+        for item in valid
+    ]
+    order = sorted(range(len(valid)), key=lambda index: -nearness[index])
+    return [valid[index] for index in order if nearness[index] >= least]
+
+
+def _score(item: _Scored) -> float:
+    return -item.score
+
+
+def _beside(sources: _Sources, closest: Sequence[_Scored], question: Question) -> list[_Scored]:
     """The messages of the closest conclusions: what one lacks, the sentence beside it can have."""
     near = [item for item in closest if item.text.is_conclusion and item.score >= RELATED]
     return [
         _with_score(text, question)
         for item in near[:LOOKED_BESIDE]
-        for text in _messages_of(request, item.text)
+        for text in sources.of(item.text)
     ]
 
 
-def _messages_of(request: AnswerRequest, conclusion: _Text) -> list[_Text]:
-    if request.tools is None:
-        return []
-    return [
-        _of_evidence(message, request.subject)
-        for passage in request.tools.behind(conclusion.uid)
-        for message in passage
-        if message.asked_for
-    ]
+def _in_context(
+    sources: _Sources, closest: Sequence[_Scored], candidates: Sequence[_Scored]
+) -> list[_Scored]:
+    """With the whole message in place of a conclusion that is one of its sentences: what is asked
+    is often in the sentence beside it. Not if another of its sentences was replaced."""
+    replaced_texts = [item.text.content for item in candidates if item.text.was_replaced]
+    whole: dict[tuple[str, str], _Scored] = {}
+    for item in closest:
+        messages = sources.of(item.text) if item.text.is_conclusion else []
+        text = next(
+            (
+                message
+                for message in messages
+                if len(message.content) <= MAX_LENGTH
+                and item.text.content in " ".join(message.content.split())
+                and not any(each in message.content for each in replaced_texts)
+            ),
+            item.text,
+        )
+        whole.setdefault((text.source, text.content), replace(item, text=text))
+    return list(whole.values())
 
 
 def _newer_times(
     request: AnswerRequest,
+    sources: _Sources,
     ranked: Sequence[_Scored],
     candidates: Sequence[_Scored],
     question: Question,
@@ -213,9 +273,9 @@ def _newer_times(
         and changes(item.text.content, best.sentence, question.language)
     }
     for text in sorted(later.values(), key=_said_at, reverse=True):
-        for each in (text, *_messages_of(request, text)):
+        for each in (text, *sources.of(text)):
             if question.has_time(each.content):
-                return [_Scored(each, each.content, best.score)]
+                return [_Scored(each, each.content, best.score, best.language)]
     return []
 
 
@@ -292,7 +352,7 @@ def _with_score(text: _Text, question: Question) -> _Scored:
         ]
     scores = [question.score(part, language, is_own=text.is_own) for part in sentences]
     best = max(range(len(scores)), key=scores.__getitem__)
-    return _Scored(text, sentences[best], scores[best])
+    return _Scored(text, sentences[best], scores[best], language)
 
 
 def _with_subjects(sentences: Sequence[str]) -> list[str]:

@@ -6,13 +6,16 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HIRAGANA_LETTERS
 from memservice.domain.text.stems import stem
 from memservice_extractive import topics
+from memservice_extractive.asked_values import asks_time
 from memservice_extractive.language import UNSPACED
 from memservice_extractive.lexicon import QUESTION_WORDS, STOP
+from memservice_extractive.own_names import forms_pattern
 
 WORD = re.compile(r"[^\W_]+")
 COVERED = {
@@ -38,12 +41,20 @@ ALIKE = (
     frozenset({"car", "commute"}),
 )
 """Topics that a question names together for one thing: "What does she work as?"."""
+MIN_PART = 5
+"""Letters of a stem that can be a form or a part of another."""
+_SHARED_PART = 0.7
 RELATION = "relation"
 """The topic of questions such as "Who is Vera?", which statements that name her and a relative
 answer."""
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA_LETTERS}]+")
 _RUN = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
 """Successive characters of one kind, in Chinese and Japanese."""
+_FREE_DAYS = re.compile(
+    r"week-?ends?|wochenende\w?|fin(?:es)? de semana|fine settimana|fins? de semana"
+    r"|выходн\w+|周末|週末|休日|休みの日"
+)
+"""The days of leisure, for folded text."""
 _FAVOURITE = re.compile(r"(?<![^\W_])lieblings(?=[^\W\d_]{3})")
 
 
@@ -76,6 +87,8 @@ def _mask(pattern: re.Pattern[str], folded: str, mask: bytearray) -> bool:
 
 def content_asked(folded: str, language: str, names: Collection[str]) -> Content:
     cues = topics.cues(language)
+    length = len(folded)
+    folded = cues.with_heads(folded)
     mask = bytearray(len(folded))
     spans = {
         topic: [match.span() for match in pattern.finditer(folded)]
@@ -88,6 +101,8 @@ def content_asked(folded: str, language: str, names: Collection[str]) -> Content
         longer = [span for each in COVERED[topic] for span in spans.get(each, ())]
         spans[topic] = [span for span in spans[topic] if not _is_within(span, longer)]
     spans = {topic: each for topic, each in spans.items() if each}
+    if spans.get("wedding") == spans.get("partner") and not asks_time(folded, language):
+        spans.pop("wedding", None)  # "Whom is she married to?", not "When does she marry?"
     for topic in spans.keys() & BROADER.keys():
         spans = {each: matches for each, matches in spans.items() if each not in BROADER[topic]}
     if ("brother" in spans) != ("sister" in spans):
@@ -95,16 +110,25 @@ def content_asked(folded: str, language: str, names: Collection[str]) -> Content
     if len(spans) > 1:
         spans.pop(RELATION, None)
     _mask(cues.weak, folded, mask)
-    for name in names:
-        _mask(re.compile(re.escape(name)), folded, mask)
-    rest = "".join(" " if mask[index] else char for index, char in enumerate(folded))
+    if language in UNSPACED:
+        for name in names:
+            _mask(re.compile(re.escape(name)), folded, mask)
+    elif own := forms_pattern({word for name in names for word in WORD.findall(name)}):
+        _mask(own, folded, mask)
+    rest = "".join(" " if mask[index] else char for index, char in enumerate(folded[:length]))
     words = frozenset(rest_stems(rest, language))
+    if words and all(map(_FREE_DAYS.fullmatch, _texts(folded, spans.get("leisure", ())))):
+        spans.pop("leisure", None)  # only when something is done, which other words tell
     relatives = frozenset(folded[start:end] for start, end in spans.get("relatives", ()))
     if any(map(topics.ANY_RELATIVE.match, relatives)):
         relatives = frozenset()
     beginning, _, _ = rest.partition(" ")
     first = rest_stems(beginning, language) if language in UNSPACED else ()
     return Content(frozenset(spans), _choices(spans), words, frozenset(first), relatives)
+
+
+def _texts(folded: str, spans: Iterable[tuple[int, int]]) -> list[str]:
+    return [folded[start:end] for start, end in spans]
 
 
 def parted(folded: str, language: str) -> str:
@@ -174,3 +198,10 @@ def _pairs(folded: str) -> set[str]:
 def folded_stop(language: str) -> frozenset[str]:
     listed = STOP.get(language, STOP["en"]) | QUESTION_WORDS.get(language, frozenset())
     return frozenset(part for word in listed for part in WORD.findall(fold(word))) | {"s"}
+
+
+def share_beginning(one: str, other: str) -> bool:
+    """Whether two stems have most of their letters in common, from the first on."""
+    pairs = zip(one, other, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared >= MIN_PART and shared >= _SHARED_PART * max(len(one), len(other))

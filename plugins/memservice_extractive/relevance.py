@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import takewhile
+from functools import cached_property
 
 from memservice.domain.text.folding import fold
+from memservice.domain.text.scripts import HIRAGANA_LETTERS
 from memservice.domain.text.stems import stem
-from memservice_extractive import asked_values, topics
+from memservice_extractive import answer_types, asked_values, topics
 from memservice_extractive.language import UNSPACED, detect
+from memservice_extractive.own_names import (
+    forms_pattern,
+    introduced_at_start,
+    is_form_of,
+)
 from memservice_extractive.question_content import (
+    MIN_PART,
     RELATION,
     WORD,
     content_asked,
     folded_stop,
     parted,
     rest_stems,
+    share_beginning,
     stems_of,
 )
+from memservice_extractive.question_frames import without_frame
+from memservice_extractive.relatives_named import BEFORE_NAME, relatives_in, relatives_named
 from memservice_extractive.replies import begins_with_pronoun
-from memservice_extractive.requests import asks_for_fiction
 from memservice_extractive.subjects import (
     CLAUSE_END,
     is_about_other,
     is_about_other_relative,
     is_reply,
+    is_unreal,
     topics_told,
 )
 from memservice_extractive.worth import is_question, judge
@@ -67,16 +77,9 @@ _REQUESTED = frozenset({STYLE, "nickname", "contact", "delivery", "email", "phon
 """Topics of questions that requests answer."""
 _NEAR_WORD = 0.8
 """What a word of the question counts that a statement has in another form, or as a part."""
-_MIN_PART = 5
-_SHARED_PART = 0.7
 _OTHER_AUTHOR = 0.1
 
-_BEFORE_NAME = (
-    r",?(?: (?:my|mein[er]?|mi|mia|mio|ma|mon|meu|minha|мо[яиё]|мое),?)? "
-    r"(?:named |called |namens |heisst |se llama |s'appelle |si chiama |se chama |chamad[ao] "
-    r"|зовут )?"
-)
-"""Between a relative and its name, for folded text."""
+_KANA = re.compile(f"[{HIRAGANA_LETTERS}]")
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
 _NAMED_SUBJECT = re.compile(
     r"([A-Z][a-z]+)(?: [A-Z][a-z]+)?(?:'s| is| was| has| had| lives| lived| works| worked| moved"
@@ -98,7 +101,8 @@ class Question:
         self._names = {word for name in folded_names for word in WORD.findall(name)}
         capitals = self._capitals_within(text)
         own = self._names_in_another_script(capitals)
-        folded = parted(fold(text), self.language)
+        self._own_forms = forms_pattern(self._names | own)
+        folded = parted(without_frame(fold(text), self.language), self.language)
         if len(own) == 1:
             # Its own, likely, in place of which its statements have "I".
             folded = re.sub(rf"(?<![^\W_]){re.escape(*own)}(?![^\W_])", " ", folded)
@@ -115,7 +119,11 @@ class Question:
             else capitals
         )
         """Words that can be names; in Chinese and Japanese pairs of characters."""
+        self._scores: dict[tuple[str, str, bool], float] = {}
+        """Of sentences: a message, its conclusion and what is looked up often have the same."""
         self._people = self._people_named()
+        self._named: Mapping[str, frozenset[str]] = {}
+        """Names of relatives → their topics, if the question is about a relative."""
         self._uncertain = self._uncertain_names()
         """Words that are likely the name of the subject: they count together as one word."""
         person = topics.cues(self.language).person
@@ -132,6 +140,8 @@ class Question:
     def with_names_of(self, sentences: Sequence[str]) -> Question:
         """The question without the names by which the subject introduces itself in its sentences.
         The names that it gives its relatives are those of other people."""
+        if self.language in UNSPACED:
+            return self._without_own_name(sentences)._with_relatives(sentences)
         cues = topics.cues(self.language)
         names = {
             name
@@ -140,14 +150,36 @@ class Question:
             for name in rest_stems(fold(match[match.lastindex or 0]), self.language)
         }
         question = copy(self)
+        question._scores = {}
         question.content = replace(self.content, words=self.content.words - names)
         question._people = (self._people | self._relatives_named(sentences)) - names
+        return question._with_relatives(sentences)
+
+    def _with_relatives(self, sentences: Sequence[str]) -> Question:
+        if not self.content.topics.isdisjoint(topics.RELATIVES):
+            self._named = relatives_named(sentences, self.language)
+        return self
+
+    def _without_own_name(self, sentences: Sequence[str]) -> Question:
+        """In Chinese and Japanese a name has no sign of its own, so its characters join those that
+        follow it. Without the introduction of its speaker they stay uncertain."""
+        name = introduced_at_start(self._folded, sentences, self.language)
+        question = copy(self)
+        question._scores = {}
+        if name:
+            question.content = content_asked(self._folded, self.language, [*self._names, name])
+            question._capitals = frozenset(
+                filter(lambda word: len(word) > 1, question.content.words)
+            )
+            question._uncertain = question._uncertain_names()
+            question._own_forms = re.compile(re.escape(name))
+        question._people = question._people | question._relatives_named(sentences)
         return question
 
     def _relatives_named(self, sentences: Sequence[str]) -> frozenset[str]:
         """Words of the question that follow a relative in a sentence: "my sister Anna"."""
         relatives = topics.cues(self.language).relatives
-        gap = "(?:の|叫)?" if self.language in UNSPACED else _BEFORE_NAME
+        gap = "(?:の|叫)?" if self.language in UNSPACED else BEFORE_NAME
         end = "" if self.language in UNSPACED else r"(?![^\W_])"
         patterns = {
             word: re.compile(f"(?:{relatives.pattern}){gap}{re.escape(word)}{end}")
@@ -171,7 +203,8 @@ class Question:
             return frozenset()
         capitals = {fold(each[0]) for each in WORD.finditer(text) if each[0][0].isupper()}
         first = {fold(each[1]) for each in _SENTENCE_START.finditer(text)}
-        return frozenset(capitals - first - self._names - folded_stop(self.language))
+        capitals -= first | folded_stop(self.language)
+        return frozenset(word for word in capitals if not is_form_of(word, self._names))
 
     def _uncertain_names(self) -> frozenset[str]:
         if self.language in UNSPACED:
@@ -196,6 +229,26 @@ class Question:
         """Whether it has neither topics nor words."""
         return not self.content.topics and not self.content.words
 
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        """All its words but names of the subject and words of grammar, with those that say little
+        by themselves and those of topics; for Chinese and Japanese single characters."""
+        text = self._own_forms.sub(" ", self._folded) if self._own_forms else self._folded
+        if self.language in UNSPACED:
+            text = topics.cues(self.language).weak.sub(" ", text)
+            return frozenset(char for char in text if char.isalpha() and not _KANA.match(char))
+        stop = folded_stop(self.language)
+        return frozenset(word for word in WORD.findall(text) if word not in stop)
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """The types of answer that its question words ask for."""
+        return answer_types.types_asked(self._folded, self.language)
+
+    def introduces(self, sentence: str) -> bool:
+        """Whether a statement has the name of the subject: its speaker introduces itself."""
+        return bool(self._own_forms and self._own_forms.search(fold(sentence)))
+
     @property
     def asks_time(self) -> bool:
         return asked_values.asks_time(self._folded, self.language)
@@ -215,6 +268,12 @@ class Question:
     def score(self, sentence: str, language: str, *, is_own: bool = True) -> float:
         """0 to 1; 1 for an instruction, if the question is about style. `language`: that of the
         sentence. `is_own`: the subject of the question wrote it, or it is a conclusion."""
+        key = (sentence, language, is_own)
+        if key not in self._scores:
+            self._scores[key] = self._score(sentence, language, is_own=is_own)
+        return self._scores[key]
+
+    def _score(self, sentence: str, language: str, *, is_own: bool) -> float:
         question_content = self.content
         names = question_content.words & self._uncertain
         weight = sum(map(_weight, question_content.choices))
@@ -264,6 +323,7 @@ class Question:
         if language != self.language:
             # The language of a short sentence is often uncertain.
             statement_topics |= topics_told(sentence, self.language, self._compared)
+        statement_topics |= relatives_in(sentence, self._named, self.language)
         if RELATION in question_topics and statement_topics & topics.RELATIVES:
             statement_topics |= {RELATION}
         shared_topics = question_topics & statement_topics
@@ -343,12 +403,12 @@ class Question:
         part of."""
         if word in stems:
             return 1.0
-        if self.language in UNSPACED or len(word) < _MIN_PART:
+        if self.language in UNSPACED or len(word) < MIN_PART:
             return 0.0
         near = any(
-            _share_beginning(word, other) or word in other or other in word
+            share_beginning(word, other) or word in other or other in word
             for other in stems
-            if len(other) >= _MIN_PART
+            if len(other) >= MIN_PART
         )
         return _NEAR_WORD if near else 0.0
 
@@ -389,8 +449,10 @@ class Question:
             return False
         is_after, tells = False, False
         for clause in CLAUSE_END.split(sentence):
-            has_relative = bool(cues.relatives.search(fold(clause))) or not self._people.isdisjoint(
-                stems_of(clause, self.language)
+            has_relative = (
+                bool(cues.relatives.search(fold(clause)))
+                or not self._people.isdisjoint(stems_of(clause, self.language))
+                or bool(relatives_in(clause, self._named, self.language))
             )
             is_after = is_after or has_relative
             if others & topics_told(clause, language, self._compared):
@@ -415,17 +477,11 @@ class Question:
         if match is None or _FIRST_PERSON.search(sentence):
             return False
         name = fold(match[1])
-        if name in self._names or name in folded_stop(language):
+        if name in self._names or name in self._named or name in folded_stop(language):
             return False
         if topics_told(name, language, frozenset(topics.cues(language).statements)):
             return False
         return stem(name, language) not in self.content.words
-
-
-def _share_beginning(one: str, other: str) -> bool:
-    pairs = zip(one, other, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return shared >= _MIN_PART and shared >= _SHARED_PART * max(len(one), len(other))
 
 
 def _weight(choice: frozenset[str]) -> float:
@@ -438,8 +494,3 @@ def _share(choice: frozenset[str], shared_topics: frozenset[str]) -> float:
     all of them comes before those about one."""
     shared = len(choice & shared_topics)
     return 1 - NOT_SHARED * (1 - shared / len(choice)) if shared else 0.0
-
-
-def is_unreal(sentence: str, language: str) -> bool:
-    """Whether a sentence is a condition, fiction or a dream."""
-    return bool(topics.cues(language).unreal.search(fold(sentence))) or asks_for_fiction(sentence)

@@ -30,6 +30,10 @@ _PRONOUN = re.compile(
     r"(?:he|she|it|they|his|her|its|their|er|sie|es|sein|seine|ihr|ihre|il|elle|ils|elles"
     r"|lui|lei|loro|ele|ela|eles|elas|ella|ellos|ellas|он|она|оно|они|его|ее|их)(?![^\W_])"
     r"|(?:他|她|它|名字|その|彼|名前は)"
+    r"|(?:mine|ours|meine[rs]?|unsere[rs]?|el mio|la mia|los mios|las mias|le mien|la mienne"
+    r"|les miens|les miennes|il mio|i miei|le mie|o meu|a minha|os meus|as minhas|мои|моя)"
+    r"(?=,| (?:is|are|ist|sind|heisst|heissen|hat|est|es|e|se|si|s'appelle|tem|tiene|ha|has|зовут)"
+    r"(?![^\W_]))"
 )
 _ADVERB = re.compile(
     r"^(?:now|today|then|and|also|but|jetzt|nun|heute|dann|und|auch|aber|ahora|hoy|y|pero"

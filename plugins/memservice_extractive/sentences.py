@@ -36,6 +36,8 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:[^\W\d_]|Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|etc|approx|No|Nr|ca|bzw|Hr|Fr|Mme|Sra?|Dra?)"
     r"|\.[^\W\d_])\.$"
 )
+_DAY_END = re.compile(r"(?<![\d.])\d{1,2}\.\d{1,2}\.\s*$")
+"""A day and a month, which end no sentence if a small letter follows: "am 30.5. hab ich"."""
 _BRACKETS = {"「": "」", "『": "』", "“": "”"}
 _MAX_CACHED = 1_000
 """Maximum characters of a text whose sentences are cached."""
@@ -115,9 +117,13 @@ def _segmented(text: str, language: str) -> list[str]:
     ).segment(masked)
     if "".join(parts) != masked:  # it changed the text, which happens with a few rare symbols
         return _PLAIN.split(text)
-    sentences, start = [], 0
+    sentences: list[str] = []
+    start = 0
     for part in parts:
-        sentences.append(text[start : start + len(part)])
+        if sentences and _DAY_END.search(sentences[-1]) and part[:1].islower():
+            sentences[-1] += text[start : start + len(part)]
+        else:
+            sentences.append(text[start : start + len(part)])
         start += len(part)
     return sentences
 

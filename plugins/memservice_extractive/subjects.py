@@ -10,6 +10,7 @@ from memservice.domain.text.folding import fold
 from memservice_extractive import topics
 from memservice_extractive.language import UNSPACED
 from memservice_extractive.question_content import WORD
+from memservice_extractive.requests import asks_for_fiction
 
 CLAUSE_END = re.compile(
     r"[,;:.!?，。；！？]\s*|\s(?:and|but|und|aber|y|pero|et|mais|e|ma|mas|и|а|но)\s"
@@ -71,8 +72,8 @@ def _relatives_at_start(
 def topics_told(sentence: str, language: str, among: frozenset[str]) -> frozenset[str]:
     """Those of the topics that a sentence is about, or that the question of a reply asks for: "How
     old are you? – 34"."""
-    folded = fold(sentence)
     cues = topics.cues(language)
+    folded = cues.with_heads(fold(sentence))
     question, dash, _ = folded.partition(REPLY_MARK)
     return frozenset(
         topic
@@ -83,3 +84,8 @@ def topics_told(sentence: str, language: str, among: frozenset[str]) -> frozense
             or (dash and cues.questions[topic].search(question))
         )
     )
+
+
+def is_unreal(sentence: str, language: str) -> bool:
+    """Whether a sentence is a condition, fiction or a dream."""
+    return bool(topics.cues(language).unreal.search(fold(sentence))) or asks_for_fiction(sentence)

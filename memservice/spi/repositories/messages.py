@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -210,12 +210,12 @@ class Messages(Repository):
             tuple(
                 All(
                     (
-                        *_parts(equals(session_key=position.session_key)),
-                        Compare("seq", "gte", position.seq - distance),
-                        Compare("seq", "lte", position.seq + distance),
+                        *_parts(equals(session_key=session_key)),
+                        Compare("seq", "gte", first),
+                        Compare("seq", "lte", last),
                     )
                 )
-                for position in self.positions(keys)
+                for session_key, first, last in _ranges(self.positions(keys), distance)
             )
         )
         return [_position(message) for message in self.rows.page(Message, near)]
@@ -233,6 +233,18 @@ class Summaries(Repository):
         """Store the summary. It replaces the session's previous one of that kind."""
         self.rows.delete(Summary, equals(session_key=summary.session_key, kind=summary.kind))
         return self.rows.put([summary])[0]
+
+
+def _ranges(positions: Iterable[Position], distance: int) -> list[tuple[int, int, int]]:
+    """Session, first and last position of what is up to `distance` from each position. Adjacent
+    ranges are one: a storage without an index compares every message with each of them."""
+    ranges: list[tuple[int, int, int]] = []
+    for session_key, seq in sorted((each.session_key, each.seq) for each in positions):
+        first, last = seq - distance, seq + distance
+        if ranges and ranges[-1][0] == session_key and first <= ranges[-1][2] + 1:
+            first = ranges.pop()[1]
+        ranges.append((session_key, first, last))
+    return ranges
 
 
 def _position(message: Message) -> Position:

@@ -3,9 +3,9 @@
 Each language has a module with its cues. A cue is a word; `*` stands for any ending, `_` for white
 space, `_*_` for one to three words, or up to eight Chinese or Japanese characters, `#` for a number
 in digits or words, `!` at its beginning for no Chinese character before it, `@mail` for an e-mail
-address, `@number` for a telephone number, and `@address` for either. Cues before ` | ` are those of
-questions, cues after it those of statements; without ` | ` they are the same. Cues are compared
-with folded text (`memservice.domain.text.folding.fold`).
+address, `@number` for a telephone number, `@address` for either, and `@sum` for a sum of money.
+Cues before ` | ` are those of questions, cues after it those of statements; without ` | ` they are
+the same. Cues are compared with folded text (`memservice.domain.text.folding.fold`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HAN_LETTERS
 from memservice_extractive.language import UNSPACED
 from memservice_extractive.number_words import number
+from memservice_extractive.vocabulary.questions import QUESTIONS
+from memservice_extractive.vocabulary.shared import SHARED
 
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "pt", "ru", "zh")
 USUAL = "en"
@@ -69,7 +71,19 @@ IMPERSONAL = frozenset(
 
 _MAIL = r"[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}"
 _NUMBER = r"\+?\d[\d ()/-]{6,20}\d"
-_PLACEHOLDERS = {"@mail": _MAIL, "@number": _NUMBER, "@address": f"(?:{_MAIL}|{_NUMBER})"}
+_AMOUNT = r"\d(?:[\d.,' ]{0,12}\d)?"
+_CURRENCY = (
+    r"(?:[$€£¥₽]|eur|usd|gbp|chf|brl|euros?|dollars?|dolares|dollari|pounds?|pfund|libras|sterline"
+    r"|reais|francs?|franken|franchi|rublos?|rubel|roubles?|руб[а-я]{0,4}|тысяч[а-я]?|pesos?"
+    r"|yen|yuan|[万千]?(?:元|块|円))"
+)
+_SUM = rf"(?:[$€£¥] ?{_AMOUNT}|(?:{_AMOUNT}|[一二三四五六七八九十百千万两]+) ?{_CURRENCY})"
+_PLACEHOLDERS = {
+    "@mail": _MAIL,
+    "@number": _NUMBER,
+    "@address": f"(?:{_MAIL}|{_NUMBER})",
+    "@sum": _SUM,
+}
 _ANYWHERE = "\\w{0,24}"
 _NO_DURATION = {
     "es": "(?<!hace )(?<!durante )(?<!por )(?<!en )(?<!pase )(?<!llevo )",
@@ -97,6 +111,11 @@ COPULAS = {
 """"I am" and "is" in cues."""
 WITH_GENDER = frozenset({"pets", "profession"})
 """Topics whose nouns have both genders: of animals and of persons."""
+_MIN_MODIFIER, _MIN_HEAD = 3, 6
+"""Letters of the parts of a German compound."""
+_NO_HEADS = frozenset({"mittel", "stelle"})
+"""Heads that say too little: "Lebensmittel", "Haltestelle"."""
+_LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_MODIFIER + _MIN_HEAD},}}")
 _WORD_ENDS = (r"(?<![^\W_])", r"(?![^\W_])")
 _SOME_WORDS = r"\s(?:[\w'’.-]{1,30}\s){1,3}"
 _SOME_CHARACTERS = r"[^\W_]{1,8}?"
@@ -125,6 +144,21 @@ class Cues:
     """All relatives in statements."""
     words: Mapping[str, str]
     """Topic → the cues of statements as words to search for."""
+    heads: frozenset[str]
+    """German nouns among the cues, which are the last part of compounds: "Prüfung" of
+    "Zwischenprüfung". None for other languages."""
+
+    def with_heads(self, folded: str) -> str:
+        """Folded text, followed by the last parts of its compounds."""
+        if not self.heads:
+            return folded
+        heads = [
+            word[at:]
+            for word in _LONG_WORD.findall(folded)
+            for at in range(_MIN_MODIFIER, len(word) - _MIN_HEAD + 1)
+            if word[at:] in self.heads
+        ]
+        return " ".join([folded, *heads])
 
 
 @cache
@@ -135,9 +169,12 @@ def cues(language: str) -> Cues:
     has_spaces = name not in UNSPACED
     questions, statements, words = {}, {}, {}
     relatives = ""
+    cue_words: set[str] = set()
     for topic in {**module.CUES, **more}:
         usual_cues, more_cues = _both(module.CUES.get(topic, "")), _both(more.get(topic, ""))
         question_cues, statement_cues = map(" ".join, zip(usual_cues, more_cues, strict=True))
+        question_cues += f" {QUESTIONS.get(name, {}).get(topic, '')}"
+        statement_cues += f" {SHARED.get(topic, '')}"
         is_relative = topic in RELATIVES
         if topic == "profession":
             statement_cues += _in_third_person(statement_cues, name)
@@ -152,6 +189,8 @@ def cues(language: str) -> Cues:
         )
         if topic in RELATIVES:
             relatives += f" {statement_cues}"
+        elif name == "de":
+            cue_words.update(map(fold, f"{question_cues} {statement_cues}".split()))
         words[topic] = " ".join(
             cue.strip("!").replace("*", "").replace("_", " ")
             for cue in statement_cues.split()
@@ -167,6 +206,15 @@ def cues(language: str) -> Cues:
         re.compile(module.NAME),
         pattern(relatives, has_spaces, name, is_relative=True),
         words,
+        # Verbs end in "en".
+        frozenset(
+            word
+            for word in cue_words
+            if word.isalpha()
+            and len(word) >= _MIN_HEAD
+            and not word.endswith("en")
+            and word not in _NO_HEADS
+        ),
     )
 
 

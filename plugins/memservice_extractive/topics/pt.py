@@ -92,7 +92,7 @@ CUES = {
     "device": "celular aparelho | celular iphone samsung motorola",
     "learning": "estudando aprende curso | aula aulas aprendendo curso",
     "smoking": "fuma fumante | fumo cigarro",
-    "author": "autor* escritor*",
+    "author": "autor autora autores escritor escritora",
     "singer": "cantor* artista banda | cantor* banda",
 }
 WEAK = (

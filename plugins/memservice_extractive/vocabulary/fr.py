@@ -45,7 +45,8 @@ CUES = {
     ),
     "age": "quel_age_* annee_de_naissance | ans_et_demi l'age_de fete_mes_# trentaine quarantaine",
     "birthday": (
-        "anniv date_de_naissance ne nee | anniv ne_en nee_en fete_mes mon_anniversaire ne_le_# "
+        "anniv date_de_naissance est_ne est_nee est-elle_nee est-il_ne ne_le nee_le | "
+        "anniv ne_en nee_en fete_mes mon_anniversaire ne_le_# "
         "ne_le_1er ne_un_# nee_un_# ne_le"
     ),
     "food": (
