@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence
+from memservice_extractive.answer_types import has_type
 from memservice_extractive.card import content_of
 from memservice_extractive.evidence import (
     MAX_LENGTH,
@@ -155,7 +156,7 @@ def find(request: AnswerRequest) -> Findings:
     least = 0 if request.response_format is not None else RELATED
     related = [item for item in candidates[: len(evidence_texts)] if least <= item.score < ENOUGH]
     selection = _first_of_each([*answers, *related])[:limit]
-    if len(selection) < CLOSEST:
+    if len(selection) < CLOSEST and not _have_value(selection, question):
         near = _closest(candidates, question, RELATED)[:CLOSEST]
         shown = {_key(item.text.content) for item in selection}
         beside = _in_context(sources, near, candidates)
@@ -163,6 +164,15 @@ def find(request: AnswerRequest) -> Findings:
         selection = selection[:CLOSEST]
     pieces = _pieces(selection, query_terms, _newest(selection, question))
     return Findings(pieces, True, question.language)
+
+
+def _have_value(selection: Sequence[_Scored], question: Question) -> bool:
+    """Whether one has a value of a type that is asked for: then nothing is needed beside it."""
+    return any(
+        has_type(item.sentence, kind, item.language)
+        for item in selection
+        for kind in question.types
+    )
 
 
 def _usual_language(request: AnswerRequest, nearest: Sequence[_Text]) -> str:
@@ -238,7 +248,8 @@ def _in_context(
                 message
                 for message in messages
                 if len(message.content) <= MAX_LENGTH
-                and item.text.content in " ".join(message.content.split())
+                and item.text.content in (whole_text := " ".join(message.content.split()))
+                and item.text.content != whole_text
                 and not any(each in message.content for each in replaced_texts)
             ),
             item.text,

@@ -16,7 +16,7 @@ from memservice_extractive.subjects import (
     is_unreal,
     topics_told,
 )
-from memservice_extractive.worth import is_question, judge
+from memservice_extractive.worth import is_question
 
 _BESIDE = {
     "home": "origin friend neighbour delivery",
@@ -80,6 +80,9 @@ _ENOUGH_CHARACTERS = 3
 """Characters that a statement in Chinese or Japanese shares with the question, for the maximum."""
 _MIN_INNER = 6
 """Letters of a part that need not stand at the beginning of both words."""
+_MAX_WORD = 40
+"""Letters of the longest word whose parts are compared; the number of parts grows with the square
+of the length."""
 _PART_SHARE = 0.6
 """Share of a word of the question that a word of a statement has in common with it."""
 _ANOTHER_TOPIC = 0.1
@@ -101,7 +104,8 @@ def closeness(question: Question, sentence: str, language: str, *, is_own: bool)
         *(_NEIGHBOURS.get(topic, frozenset()) for topic in topics_of_question)
     )
     value = 0.0
-    if beside and not topics_told(sentence, language, topics_of_question):
+    has_topic = bool(topics_told(sentence, language, topics_of_question))
+    if beside and not has_topic:
         value += _BESIDE_TOPIC * bool(topics_told(sentence, language, beside - topics_of_question))
     for kind in question.types:
         value += _WITH_TYPE if answer_types.has_type(sentence, kind, language) else -_WITH_TYPE
@@ -114,7 +118,7 @@ def closeness(question: Question, sentence: str, language: str, *, is_own: bool)
         value -= _UNSUITED
     if len(words(sentence)) <= _MAX_INTRODUCTION and question.introduces(sentence):
         value -= _INTRODUCTION
-    if STYLE not in question.content.topics and judge(sentence, language).kind == "instruction":
+    if not has_topic and topics_told(sentence, language, frozenset({STYLE})):
         value -= _UNSUITED
     if not topics_of_question & topics.RELATIVES and is_about_other(sentence, language):
         value -= _ANOTHER_TOPIC
@@ -132,7 +136,10 @@ def _parts_in_common(question: Question, sentence: str) -> float:
 
 
 def _part_in_common(word: str, folded: str) -> float:
-    """The share of a word that the longest part of it in a folded text has; 0 if it is short."""
+    """The share of a word that the longest part of it in a folded text has; 0 if it is short, or if
+    the word is longer than words are."""
+    if len(word) > _MAX_WORD:
+        return 0.0
     least = max(_MIN_PART, ceil(_PART_SHARE * len(word)))
     for length in range(len(word), least - 1, -1):
         if length < _MIN_INNER:

@@ -10,6 +10,7 @@ import pytest
 from memservice.domain.text.folding import fold
 from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence, Passage
+from memservice_extractive import nearest
 from memservice_extractive.answer_types import has_type, types_asked
 from memservice_extractive.findings import find
 from memservice_extractive.own_names import is_form_of
@@ -216,3 +217,27 @@ def test_a_single_answer_is_followed_by_its_message() -> None:
     findings = find(AnswerRequest("What does Ida collect?", "ida", [], tools=tools))
     assert findings.answers
     assert [piece.text for piece in findings.pieces] == [statement, message]
+
+
+def test_an_answer_with_a_value_stands_alone() -> None:
+    """Its message says no more of what is asked, and older values would mislead."""
+    statement = "By the way, I moved to York last weekend."
+    message = f"Thanks, it works now! {statement}"
+    tools: Any = Talk(statement, "Hi, I'm Ida from Leeds.", messages={statement: message})
+    findings = find(AnswerRequest("Where does Ida live?", "ida", [], tools=tools))
+    assert findings.answers
+    assert [piece.text for piece in findings.pieces] == [statement]
+
+
+def test_a_request_that_tells_of_the_topic_is_the_closest_statement() -> None:
+    address = "Please ship everything to my office, 12 Mill Lane, York."
+    tools: Any = Talk("By the way, I moved to York last weekend.", address)
+    findings = find(AnswerRequest("Where should parcels be sent?", "ida", [], tools=tools))
+    assert next(piece.text for piece in findings.pieces) == address
+
+
+@pytest.mark.parametrize("letters", [41, 20_000])
+def test_a_word_that_is_longer_than_words_are_is_not_compared_by_parts(letters: int) -> None:
+    word = "abcdefghij" * (letters // 10) + "k" * (letters % 10)
+    assert nearest._part_in_common(word, word) == 0.0
+    assert nearest._part_in_common(word[:40], word) == 1.0
