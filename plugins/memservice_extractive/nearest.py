@@ -118,7 +118,8 @@ def closeness(question: Question, sentence: str, language: str, *, is_own: bool)
         value -= _UNSUITED
     if len(words(sentence)) <= _MAX_INTRODUCTION and question.introduces(sentence):
         value -= _INTRODUCTION
-    if not has_topic and topics_told(sentence, language, frozenset({STYLE})):
+    asks_style = STYLE in question.content.topics
+    if not (asks_style or has_topic) and topics_told(sentence, language, frozenset({STYLE})):
         value -= _UNSUITED
     if not topics_of_question & topics.RELATIVES and is_about_other(sentence, language):
         value -= _ANOTHER_TOPIC

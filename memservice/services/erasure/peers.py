@@ -74,7 +74,7 @@ def erase(
         work.interrupt_peer(tx, peer)
         workspace, peer = _require(tx, principal, workspace_id, slug, lock=True)
         name = ERASED_PREFIX + peer.uid
-        # `put` would first try to keep the id: a statement more, while the caller waits.
+        # Not `put`: it first runs an update that keeps the id, and the caller waits for it.
         tx.rows.change(
             Peer,
             equals(key=peer.key),

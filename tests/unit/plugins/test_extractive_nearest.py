@@ -13,6 +13,7 @@ from memservice.spi.toolbox import Evidence, Passage
 from memservice_extractive import nearest
 from memservice_extractive.answer_types import has_type, types_asked
 from memservice_extractive.findings import find
+from memservice_extractive.nearest import closeness
 from memservice_extractive.own_names import is_form_of
 from memservice_extractive.question_frames import without_frame
 from memservice_extractive.relevance import ENOUGH, Question
@@ -234,6 +235,16 @@ def test_a_request_that_tells_of_the_topic_is_the_closest_statement() -> None:
     tools: Any = Talk("By the way, I moved to York last weekend.", address)
     findings = find(AnswerRequest("Where should parcels be sent?", "ida", [], tools=tools))
     assert next(piece.text for piece in findings.pieces) == address
+
+
+def test_a_request_about_answers_is_unsuited_unless_the_question_is_about_them() -> None:
+    request = "Be brief in your answers please."
+    about_style, other = (
+        Question(text, ["ida"]) for text in ("How long should answers be?", "Where does Ida live?")
+    )
+    assert about_style.content.topics
+    assert closeness(about_style, request, "en", is_own=True) >= 0
+    assert closeness(other, request, "en", is_own=True) < 0
 
 
 @pytest.mark.parametrize("letters", [41, 20_000])
