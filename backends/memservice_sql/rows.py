@@ -92,8 +92,7 @@ class SqlRows:
 
         def write(slots: Slots) -> sa.Executable:
             query = (
-                sa.select(*info.mapping.columns)
-                .where(to_sql(info.filterable, shape_, slots))
+                info.mapping.query.where(to_sql(info.filterable, shape_, slots))
                 .order_by(info.table.c.key)
                 .limit(1)
             )
@@ -118,7 +117,7 @@ class SqlRows:
         values += window_values(limit, offset)
 
         def write(slots: Slots) -> sa.Executable:
-            query = sa.select(*info.mapping.columns).where(to_sql(info.filterable, shape_, slots))
+            query = info.mapping.query.where(to_sql(info.filterable, shape_, slots))
             if _lists_keys(shape_):
                 query = self.store.dialect.by_key(query, info.table)
             return window(query.order_by(*ordering(info.table, order)), slots, limit, offset)
@@ -135,7 +134,7 @@ class SqlRows:
         info, dialect = self.store.tables[record], self.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
-            query = sa.select(*info.mapping.columns).where(dialect.one_of(info.table.c.key, slots))
+            query = info.mapping.query.where(dialect.one_of(info.table.c.key, slots))
             query = dialect.by_key(query, info.table).order_by(info.table.c.key)
             return query if self.read_only else query.with_for_update(key_share=True)
 
