@@ -28,6 +28,7 @@ from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine, RolledBack
 from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row, space
 from memservice_sqlite import vector_cache
+from memservice_sqlite.vector_blocks import block_of
 from memservice_sqlite.vectors import SqliteVectorIndex
 from support.examples import examples
 from support.processes import preloaded
@@ -98,14 +99,14 @@ def test_a_search_that_fails_half_way_does_not_read_vectors_twice(
     assert keys_of(file, index) == [1]
     upsert(file, writer, [row(key, key) for key in range(2, 9)])
     monkeypatch.setattr(vector_cache, "FETCH_SIZE", 3)
-    block_of, numbers = vector_cache.block_of, count(1)
+    numbers = count(1)
 
     def interrupted(*arguments: Any) -> Any:
         if next(numbers) == 2:
             raise TimeoutError
         return block_of(*arguments)
 
-    monkeypatch.setattr(vector_cache, "block_of", interrupted)
+    monkeypatch.setattr("memservice_sqlite.vector_cache.block_of", interrupted)
     with pytest.raises(TimeoutError):
         keys_of(file, index)
     assert sorted(keys_of(file, index)) == list(range(1, 9))
