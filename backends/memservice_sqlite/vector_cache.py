@@ -176,12 +176,7 @@ class VectorCache:
         with self._lock:
             cached = self._spaces.get(space.key)
             if committed and (cached is None or version[:2] > (cached.newest, cached.deleted)):
-                try:
-                    cached = self._refresh(connection, space, cached, version)
-                except BaseException:
-                    # It may have added some of the new rows, which the next one would add again.
-                    self._drop_space(space.key)
-                    raise
+                cached = self._refresh(connection, space, cached, version)
             if cached is None or cached.misses_tombstones(version):
                 return CacheResult(
                     missing=selected_pairs(index_filter, lambda: read_pairs(connection, space))

@@ -16,8 +16,10 @@ from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.reasoning import warnings as model_warnings
+from memservice.serving.forks import importing, use_less_memory
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
+from memservice.serving.preloading import preload_storage
 from memservice.serving.preparation import in_child
 from memservice.serving.supervisor import Plan, Supervisor, listen
 from memservice.settings import Settings, data_directory
@@ -90,11 +92,14 @@ def _run(
 ) -> NoReturn:
     server = replace(server, port=listener.getsockname()[1])
     url = f"http://{server.host}:{server.port}"
+    use_less_memory()
+    with importing():
+        preload_storage(state.settings, state.plugins)
     plan = Plan(
         workers=server.workers,
         threads=server.threads,
         graceful_seconds=server.graceful_timeout_seconds,
-        with_worker=with_worker,
+        work=_work if with_worker else None,
         # The limit of concurrent chats depends on the number of threads, and the accepted host
         # names on the address. One-time links of the console begin with host and port.
         environment=state.environment()
@@ -125,6 +130,14 @@ def _run(
     click.echo(f"listening   {url}   (API documentation: {url}/docs, schema: {url}/openapi.json)")
     sys.stdout.flush()
     sys.exit(supervisor.run())
+
+
+def _work() -> None:
+    """`memservice worker`, in a process that was forked for it."""
+    from memservice.cli import main
+
+    sys.argv = ["memservice", "worker", "--embedded"]
+    main()
 
 
 def _prepared(state: State, server: Server, with_worker: bool) -> list[str]:

@@ -1,6 +1,5 @@
 """gunicorn's configuration under `memservice serve`. Variable options are on its command line."""
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ import gunicorn.util
 from gunicorn.errors import HaltServer
 
 from memservice.serving import clients
+from memservice.serving.forks import importing
 from memservice.serving.preloading import preload
 
 worker_class = "memservice.serving.clients.BufferingWorker"
@@ -33,8 +33,8 @@ limit_request_field_size = 65535
 
 
 def on_starting(server: Any) -> None:
-    preload()
-    gc.freeze()
+    with importing():
+        preload()
     server.reap_workers = halting_once(server.reap_workers)
 
 

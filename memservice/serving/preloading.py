@@ -1,5 +1,5 @@
-"""What the server imports before it forks: its processes then share the memory, and none spends
-the time again."""
+"""What is imported before a process forks: its children then share the memory, and none spends the
+time again."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ from contextlib import suppress
 
 from memservice.domain import tokens
 from memservice.domain.errors import ConfigurationError
-from memservice.plugins import load_plugins
-from memservice.settings import load_settings
+from memservice.plugins import Plugins, load_plugins
+from memservice.settings import Settings, load_settings
 
 
 def preload() -> None:
-    """Import the application, the plugins and the modules of the configured storage, and load the
-    constant tables. Opens nothing; what is wrong with the settings is left for the processes to
-    report, which load them again."""
+    """Import what the server's processes need. Opens nothing; what is wrong with the settings is
+    left for the processes to report, which load them again."""
     import memservice.app  # noqa: F401
 
-    tokens.count("")
     with suppress(ConfigurationError):
         settings = load_settings()
-        storage = load_plugins(settings).storage(settings.db.connection_uri)
-        for module in storage.modules:
-            with suppress(ImportError):  # `open` says what is missing
-                importlib.import_module(module)
+        preload_storage(settings, load_plugins(settings))
+
+
+def preload_storage(settings: Settings, plugins: Plugins) -> None:
+    """Import what server and worker need: the modules of the configured storage and what opens it.
+    Loads the constant tables, too. Raises `ConfigurationError` for a storage that no plugin
+    offers."""
+    import memservice.compose  # noqa: F401
+
+    tokens.count("")
+    for module in plugins.storage(settings.db.connection_uri).modules:
+        with suppress(ImportError):  # `open` says what is missing
+            importlib.import_module(module)

@@ -20,6 +20,11 @@ class StartPipe:
     def environment(self) -> dict[str, str]:
         return {VARIABLE: str(self.read_end)}
 
+    def keep_read_end(self) -> None:
+        """In a process that was forked from the supervisor: close the other end, which would keep
+        the pipe open."""
+        os.close(self._ends.pop())
+
     def close(self) -> None:
         """Let every process of the server go on, also one that starts later."""
         while self._ends:

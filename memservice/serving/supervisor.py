@@ -1,4 +1,4 @@
-"""A small supervisor: one gunicorn and one worker, as children.
+"""A small supervisor: one gunicorn and one worker, as forked children.
 
 The worker is started again if it dies. If gunicorn dies, everything ends. SIGTERM and SIGINT drain
 both. The children end by themselves if the supervisor is killed.
@@ -6,34 +6,26 @@ both. The children end by themselves if the supervisor is killed.
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 
 from memservice.domain.errors import ConfigurationError
 from memservice.serving.children import RestartPause
+from memservice.serving.forks import Child
 from memservice.serving.start_pipe import StartPipe
 
 log = logging.getLogger("memservice.supervisor")
 
 BACKLOG = 2048
-PR_SET_PDEATHSIG = 1
-LESS_MEMORY = {
-    **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-    "MALLOC_ARENA_MAX": "2",
-}
-"""Defaults of environment variables. Many processes and threads share the machine already: a pool
-of numeric threads in each, and an arena of glibc's allocator for each thread, only cost memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +33,10 @@ class Plan:
     workers: int
     threads: int
     graceful_seconds: float
-    with_worker: bool
+    work: Callable[[], object] | None
+    """What the worker does, in a process of its own; None: no worker."""
     environment: Mapping[str, str]
+    """What is added to the environment for both."""
     server_environment: Mapping[str, str]
     """What is added to it for the server alone."""
 
@@ -76,8 +70,8 @@ class Supervisor:
         self._listener = listener
         self._plan = plan
         self._stop = threading.Event()
-        self._server: subprocess.Popen[bytes] | None = None
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._server: Child | None = None
+        self._worker: Child | None = None
         self._start_pipe = StartPipe()
         self._pause = RestartPause()
         self._started = 0.0
@@ -88,10 +82,14 @@ class Supervisor:
         wait until `run` is called."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told_to_stop)
-        self._server = self._spawn(
-            self._server_command(),
-            {**self._plan.server_environment, **self._start_pipe.environment()},
-            (self._listener.fileno(), self._start_pipe.read_end),
+        self._server = Child(
+            "gunicorn",
+            self._serve,
+            {
+                **self._plan.environment,
+                **self._plan.server_environment,
+                **self._start_pipe.environment(),
+            },
         )
 
     def abort(self) -> None:
@@ -99,10 +97,7 @@ class Supervisor:
         for what will never be."""
         self._listener.close()
         if self._server is not None:
-            with suppress(ProcessLookupError):
-                # with its children: a session of its own was made for it
-                os.killpg(self._server.pid, signal.SIGKILL)
-            self._server.wait()
+            self._server.kill_all()
         self._start_pipe.close()
 
     def run(self) -> int:
@@ -118,8 +113,8 @@ class Supervisor:
                 log.error("the server ended with status %s", server.returncode)
                 status = 1
                 break
-            if self._plan.with_worker:
-                self._restart_worker()
+            if self._plan.work is not None:
+                self._restart_worker(self._plan.work)
             self._stop.wait(0.2)
         self._listener.close()
         children = [child for child in (server, self._worker) if child is not None]
@@ -129,40 +124,21 @@ class Supervisor:
     def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
         self._stop.set()
 
-    def _server_command(self) -> list[str]:
+    def _serve(self) -> None:
+        """In a process of its own: gunicorn's main process."""
+        from gunicorn import __main__ as program
+
+        self._start_pipe.keep_read_end()
         plan = self._plan
-        return [
-            *(
-                sys.executable,
-                "-m",
-                "gunicorn",
-                "--config",
-                "python:memservice.serving.gunicorn_config",
-            ),
-            *(
-                "--bind",
-                f"fd://{self._listener.fileno()}",
-                "--workers",
-                str(plan.workers),
-                "--threads",
-                str(plan.threads),
-            ),
+        sys.argv = [
+            *(program.__file__, "--config", "python:memservice.serving.gunicorn_config"),
+            *("--bind", f"fd://{self._listener.fileno()}"),
+            *("--workers", str(plan.workers), "--threads", str(plan.threads)),
             *("--graceful-timeout", str(int(plan.graceful_seconds)), "memservice.serving.wsgi:app"),
         ]
+        program.run(prog="gunicorn")
 
-    def _spawn(
-        self, command: Sequence[str], more: Mapping[str, str], pass_fds: Sequence[int] = ()
-    ) -> subprocess.Popen[bytes]:
-        environment = LESS_MEMORY | dict(self._plan.environment) | dict(more)
-        return subprocess.Popen(
-            command,
-            env=environment,
-            pass_fds=pass_fds,
-            start_new_session=True,
-            preexec_fn=_end_with_parent,
-        )
-
-    def _restart_worker(self) -> None:
+    def _restart_worker(self, work: Callable[[], object]) -> None:
         now = time.monotonic()
         if self._worker is not None and self._worker.poll() is not None:
             pause = self._pause.after(now - self._started)
@@ -173,12 +149,17 @@ class Supervisor:
             )
             self._worker, self._due = None, now + pause
         if self._worker is None and now >= self._due:
+            act = partial(self._run_worker, work)
             self._worker, self._started = (
-                self._spawn([sys.executable, "-m", "memservice", "worker", "--embedded"], {}),
+                Child("memservice work", act, self._plan.environment),
                 now,
             )
 
-    def _end(self, children: Sequence[subprocess.Popen[bytes]]) -> None:
+    def _run_worker(self, work: Callable[[], object]) -> None:
+        self._listener.close()  # for this process only
+        work()
+
+    def _end(self, children: Sequence[Child]) -> None:
         """Let the children drain; kill those that take longer than they may."""
         for child in children:
             if child.poll() is None:
@@ -197,9 +178,3 @@ class Supervisor:
                 )
                 child.kill()
                 child.wait()
-
-
-def _end_with_parent() -> None:
-    """Where the kernel offers it: a child gets SIGTERM when the supervisor is gone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

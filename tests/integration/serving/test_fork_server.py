@@ -24,24 +24,6 @@ if fork_server.wait_for_run(socket.socket(fileno=int(sys.argv[1]))):
 
 SET_UP = ("auto_vacuum", "journal_mode", "page_size", "application_id", "user_version")
 
-KILL_AT_ONCE = """
-import os, signal, time
-from types import SimpleNamespace
-from support.processes import fork_server
-
-def set_up_slowly(set_up=fork_server.set_up_fork):
-    time.sleep(0.3)
-    set_up()
-
-fork_server.set_up_fork = set_up_slowly
-fork_server.run_gunicorn = lambda: time.sleep(60)
-supervisor = SimpleNamespace(_plan=SimpleNamespace(environment={}))
-server = fork_server.fork_child(supervisor, ["python", "-m", "gunicorn"], {})
-os.killpg(server.pid, signal.SIGKILL)
-print(server.wait(20))
-"""
-
-
 DERIVE = """
 import json, os, threading
 from datetime import UTC, datetime
@@ -71,12 +53,6 @@ def contents(path: Path) -> list[object]:
             schema,
             *(connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables),
         ]
-
-
-def test_a_child_has_its_session_when_the_supervisor_gets_it(tmp_path: Path) -> None:
-    """So a start that fails at once can kill its server, as `Supervisor.abort` does."""
-    result = preloaded.run_python(KILL_AT_ONCE, folder=tmp_path)
-    assert (result.stdout, result.stderr) == ("-9\n", "")
 
 
 def test_the_process_of_a_reasoner_is_forked_by_the_server(tmp_path: Path) -> None:

@@ -187,16 +187,17 @@ def test_a_public_address_without_keys_is_refused_unless_confirmed(host: str) ->
     assert host in exposure.warnings(decided, host)[0]
 
 
-def test_a_new_interpreter_serves_as_the_forks_of_other_tests_do(tmp_path: Path) -> None:
+def test_all_processes_are_forks_that_share_what_the_first_has_imported(tmp_path: Path) -> None:
     with serving(tmp_path, PYTHONUNBUFFERED="1") as server:
-        assert isinstance(server.process, subprocess.Popen)
-        roles = [command_of(pid) for pid in below(server.process.pid)]
-        assert sum("-m gunicorn" in command for command in roles) == 3, roles
-        eventually(
-            lambda: any(
-                "-m memservice worker" in command_of(pid) for pid in below(server.process.pid)
-            )
-        )
+        supervisor = server.process
+        assert isinstance(supervisor, subprocess.Popen)
+
+        def roles() -> list[str]:
+            commands = [command_of(pid) for pid in below(supervisor.pid)]
+            assert all("memservice serve" in command for command in commands)
+            return sorted(command.partition("serve")[2].split()[-1] for command in commands)
+
+        eventually(lambda: roles() == ["gunicorn", "gunicorn", "gunicorn", "work"])
 
 
 def test_serve_refuses_an_open_address_without_keys(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ Run as a program: `fork_server.py DESCRIPTOR`. The descriptor is one end of a so
 message on it is a `Run` as JSON, with four descriptors: the run's standard streams and a pipe. The
 pipe gets a line with the process id, and at the end of the process a line with its exit status.
 
-A fork has its own working directory, environment, session, and standard streams. The server and the
-worker that `memservice serve` starts are forks, too. So only the imports differ from a new
-interpreter. `comm` in /proc names what a fork runs.
+A fork has its own working directory, environment, session, and standard streams. So only the
+imports differ from a new interpreter. `comm` in /proc names what a fork runs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypedDict
+from typing import NoReturn, TypedDict
 
 MAX_MESSAGE_BYTES = 1 << 18
 MAX_DESCRIPTORS = 1024
@@ -154,10 +153,8 @@ def fork_children() -> None:
     """Let what this process forks start its own children as forks, too."""
     from memservice.cli import plugins_check
     from memservice.reasoning.apart import reasoner
-    from memservice.serving.supervisor import Supervisor
 
     reasoner._started = ForkedReasoner  # type: ignore[assignment]
-    Supervisor._spawn = fork_child  # type: ignore[method-assign,assignment]
     plugins_check._run_pytest = fork_pytest
 
 
@@ -236,9 +233,13 @@ def set_up_fork() -> None:
 
 
 def become_command(run: Run) -> None:
+    import gunicorn.config
+
     from memservice.cli import main as command
 
     os.chdir(run["folder"])
+    # Its default is the working directory of the process that imports it.
+    gunicorn.config.Chdir.default = os.getcwd()
     set_environment(run["environment"])
     sys.path[:0] = [part for part in run["environment"].get("PYTHONPATH", "").split(":") if part]
     if "-m" in run["command"][2:3]:
@@ -269,91 +270,22 @@ def set_name(name: str) -> None:
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-class Fork:
-    """A forked child, as `subprocess.Popen` shows one to the supervisor."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-    def wait(self, timeout: float = 60.0) -> int:
-        deadline = time.monotonic() + timeout
-        while (status := self.poll()) is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(0.005)
-        return status
-
-    def terminate(self) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGTERM)
-
-    def kill(self) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-
-def fork_child(
-    supervisor: Any, command: Sequence[str], more: Mapping[str, str], pass_fds: Sequence[int] = ()
-) -> Fork:
-    """Instead of `Supervisor._spawn`: a fork that runs the command."""
-    from memservice.serving import supervisor as product
-
-    environment = product.LESS_MEMORY | dict(supervisor._plan.environment) | dict(more)
-    sys.stdout.flush()
-    ready, is_ready = os.pipe()
-    pid = os.fork()
-    if pid:
-        # As `subprocess.Popen`, return when the child has its session, by which it can be killed.
-        os.close(is_ready)
-        os.read(ready, 1)
-        os.close(ready)
-        return Fork(pid)
-    set_up_fork()
-    os.setsid()
-    product._end_with_parent()
-    close_others([asking()[1].fileno(), *pass_fds])
-    set_environment(environment)
-    module, sys.argv = command[2], ["memservice", *command[3:]]
-    if module == "gunicorn":
-        run_and_exit(run_gunicorn)
-    from memservice.cli import main as memservice
-
-    set_name("memservice work")
-    run_and_exit(memservice)
-
-
-def run_gunicorn() -> None:
-    import gunicorn.config
-    from gunicorn.app.wsgiapp import run
-
-    set_name("gunicorn")
-    # Its default is the working directory of the process that imports it.
-    gunicorn.config.Chdir.default = os.getcwd()
-    sys.exit(run())
-
-
 def fork_pytest(arguments: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
     """Instead of `plugins_check._run_pytest`: a fork that runs pytest, without its plugins."""
+    from memservice.serving.forks import Child
+
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
+
+        def run() -> None:
             os.dup2(output.fileno(), 1)
             os.dup2(errors.fileno(), 2)
             os.chdir(folder)
-            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
             # The functions to call at exit are those of the command, and delete its files.
             atexit._clear()
-            run_and_exit(lambda: sys.exit(run_pytest(arguments)))
-        status = Fork(pid).wait(MAX_PYTEST_SECONDS)
+            sys.exit(run_pytest(arguments))
+
+        child = Child("pytest", run, {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+        status = child.wait(MAX_PYTEST_SECONDS)
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())

@@ -1,0 +1,157 @@
+"""Forked children: what they begin with, how they end, and what they share."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memservice.serving.forks import importing
+from support.processes import preloaded
+
+BEGIN = """
+import atexit, os, signal, sys, time
+from pathlib import Path
+from memservice.serving.forks import Child
+
+def run(act):
+    return Child("a name", act, {"ADDED": "yes"}).wait(20)
+"""
+
+LOOK = """
+def heard(number, frame):
+    raise AssertionError("the parent's handler")
+
+def look():
+    comm = Path("/proc/self/comm").read_text().strip()
+    print(comm, os.getsid(0) == os.getpid(), os.environ["ADDED"], flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+signal.signal(signal.SIGTERM, heard)
+print(run(look), "ADDED" in os.environ, signal.getsignal(signal.SIGTERM) is heard)
+"""
+
+END = """
+def fail():
+    raise OSError("no")
+
+try:
+    print([run(act) for act in (lambda: None, lambda: sys.exit(3), lambda: sys.exit("so"), fail)])
+finally:
+    print("the parent ends")
+"""
+
+AT_EXIT = """
+def act():
+    atexit.register(print, "told at its end")
+
+print("before, and not printed again")
+print(run(act))
+"""
+
+KILL_ALL = """
+def fork_too():
+    Child("another", lambda: time.sleep(60), {})
+    os.write(started, b"1")
+    time.sleep(60)
+
+has_started, started = os.pipe()
+child = Child("a name", fork_too, {})
+if sys.argv[1:]:
+    os.read(has_started, 1)
+child.kill_all()
+print(child.returncode)
+"""
+
+ARENAS = """
+import ctypes, os, sys, threading
+from memservice.serving.forks import use_less_memory
+
+use_less_memory()
+library, together = ctypes.CDLL(None), threading.Barrier(9)
+library.malloc.restype = ctypes.c_void_p
+
+def allocate():
+    together.wait()
+    library.malloc(5_000)
+    together.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for thread in threads:
+    thread.start()
+together.wait()
+together.wait()
+library.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(library.fopen(b"arenas.xml", b"w"))
+library.malloc_info(0, file)
+library.fclose(file)
+print(open("arenas.xml").read().count("<heap nr="), os.environ["OPENBLAS_NUM_THREADS"])
+"""
+
+
+def output_of(script: str, folder: Path) -> list[str]:
+    return preloaded.run_python(BEGIN + script, folder=folder).stdout.splitlines()
+
+
+def test_a_child_has_a_name_a_session_an_environment_and_no_handlers(tmp_path: Path) -> None:
+    assert output_of(LOOK, tmp_path) == ["a name True yes", "-15 False True"]
+
+
+def test_its_exit_status_is_that_of_an_interpreter(tmp_path: Path) -> None:
+    result = preloaded.run_python(BEGIN + END, folder=tmp_path)
+    assert result.stdout.splitlines() == ["[0, 3, 1, 1]", "the parent ends"]
+    first, *traceback, error = result.stderr.splitlines()
+    assert first == "so"
+    assert traceback
+    assert error == "OSError: no"
+
+
+def test_functions_for_the_end_are_called(tmp_path: Path) -> None:
+    lines = ["before, and not printed again", "told at its end", "0"]
+    assert output_of(AT_EXIT, tmp_path) == lines
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_it_can_be_killed_with_its_children_at_any_time(tmp_path: Path, is_late: bool) -> None:
+    wait = "sys.argv = ['', 'late']\n" if is_late else ""
+    assert output_of(wait + KILL_ALL, tmp_path) == ["-9"]
+
+
+@pytest.mark.parametrize(("own", "expected"), [({}, "2"), ({"OPENBLAS_NUM_THREADS": "3"}, "2")])
+def test_threads_share_few_arenas(tmp_path: Path, own: dict[str, str], expected: str) -> None:
+    result = run_alone(ARENAS, tmp_path, own)
+    assert result.split() == [expected, own.get("OPENBLAS_NUM_THREADS", "1")]
+
+
+def test_the_operator_may_allow_more_arenas(tmp_path: Path) -> None:
+    arenas, _ = run_alone(ARENAS, tmp_path, {"MALLOC_ARENA_MAX": "8"}).split()
+    assert int(arenas) > 2
+
+
+def run_alone(script: str, folder: Path, environment: dict[str, str]) -> str:
+    """In a new interpreter, since the allocator of a fork has its arenas."""
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_imports_are_not_collected_and_stay_out_of_later_collections() -> None:
+    assert gc.isenabled()
+    before = gc.get_freeze_count()
+    try:
+        with pytest.raises(ImportError), importing():
+            assert not gc.isenabled()
+            raise ImportError
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
