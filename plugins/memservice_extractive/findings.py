@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
+from memservice.domain.derived_rules import CERTAIN
 from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence
 from memservice_extractive.answer_types import has_type
 from memservice_extractive.card import content_of
+from memservice_extractive.certainty import certainty, denied, denies, without_speech
 from memservice_extractive.evidence import (
     MAX_LENGTH,
     Piece,
@@ -48,6 +50,9 @@ _SENTENCE_END = re.compile(
     r"|(?<=[。！？])(?! – )"
 )
 """Not after the number of a day: "am 3. Mai"."""
+
+_PLANS = frozenset({"plans"})
+"""Topics of questions for what may come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,10 @@ def find(request: AnswerRequest) -> Findings:
         closest = _in_context(sources, _first_of_each([*newer, *closest])[:CLOSEST], candidates)
         return Findings(_pieces(closest[:CLOSEST], query_terms), False, question.language)
     answers.sort(key=lambda item: _order(item, question), reverse=True)
+    if _has_one_value(question):
+        answers = sorted(
+            answers, key=lambda item: (item.text.was_replaced, not _is_settled(item, answers))
+        )
     answers = [*_newer_times(request, sources, answers, candidates, question), *answers]
     least = 0 if request.response_format is not None else RELATED
     related = [item for item in candidates[: len(evidence_texts)] if least <= item.score < ENOUGH]
@@ -321,12 +330,24 @@ def _order(item: _Scored, question: Question) -> tuple[object, ...]:
 
 def _newest(selection: Sequence[_Scored], question: Question) -> datetime | None:
     """When the newest statement was made, for a question about a topic with one value at a time:
-    statements before it are marked as earlier."""
+    statements before it are marked as earlier. None if it does not tell the value."""
+    newest = selection[0]
+    is_known = _has_one_value(question) and _is_settled(newest, selection)
+    return newest.text.said_at if is_known else None
+
+
+def _has_one_value(question: Question) -> bool:
     topics_of_question = question.content.topics
-    return (
-        selection[0].text.said_at
-        if topics_of_question & ONE_VALUE and not topics_of_question & RELATIVES
-        else None
+    return bool(topics_of_question & ONE_VALUE) and not topics_of_question & (RELATIVES | _PLANS)
+
+
+def _is_settled(item: _Scored, others: Sequence[_Scored]) -> bool:
+    """Whether a statement tells what is so. One that denies what another says does."""
+    if certainty(item.sentence, item.language) != CERTAIN:
+        return False
+    value = denied(item.sentence, item.language)
+    return value is None or any(
+        denies(value, other.sentence, item.language) for other in others if other is not item
     )
 
 
@@ -361,7 +382,10 @@ def _with_score(text: _Text, question: Question) -> _Scored:
             for one, other in pairwise(sentences)
             if not (is_question(one, language) or is_question(other, language))
         ]
-    scores = [question.score(part, language, is_own=text.is_own) for part in sentences]
+    scores = [
+        question.score(without_speech(part, language), language, is_own=text.is_own)
+        for part in sentences
+    ]
     best = max(range(len(scores)), key=scores.__getitem__)
     return _Scored(text, sentences[best], scores[best], language)
 

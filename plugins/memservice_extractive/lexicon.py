@@ -130,5 +130,5 @@ SPEECH_VERBS: frozenset[str] = vocabulary(
     "said say says saying told tell tells asked ask asks wrote write writes replied "
     "answered quoted goes went like "
     "sagte sagt sagen meinte meint schrieb schreibt fragte fragt antwortete erzählte dit "
-    "disait dijo dice"
+    "disait dijo dice detto diceva disse diz falou сказал сказала сказали говорит"
 )

@@ -51,6 +51,7 @@ from memservice.spi.reasoner import (
 )
 from memservice.spi.toolbox import Evidence
 from memservice_extractive import (
+    certainty,
     duplicates,
     evidence,
     facts,
@@ -248,6 +249,11 @@ WHOLE: dict[str, Callable[[str], object]] = {
     "content units": lambda t: (worth.content_units(t, "zh"), worth.content_units(t, "en")),
     "judge": judged,
     "fact": facts.read,
+    **{
+        f"denials in {each}": partial(certainty.denied, language=each)
+        for each in ("en", "de", "es", "fr", "ru")
+    },
+    "what others said": partial(certainty.without_speech, language="en"),
     "meaning": duplicates.meaning,
     "merges": lambda t: list(duplicates.merges(conclusions_of(t, t + "x", t[:-1]))),
     "excerpt": lambda t: evidence.excerpt(t, {"paris"}),
