@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from memservice_postgres.connections import Driver
+from memservice_postgres.term_counts import TermCounts
 from memservice_sql.text_blocks import TextBlock, block_of, numbered
 from memservice_sql.text_cache import MAX_ID_DISTANCE, TextState
 
@@ -47,12 +48,14 @@ _NEWER = (
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
     """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. Texts
-    with a term are counted up to `count_limit`; larger numbers are estimated."""
+    with a term are counted up to `count_limit`; larger numbers are estimated. Those of frequent terms
+    are remembered (`counts`)."""
 
     driver: Driver
     workspace_key: int
     kind: int
     count_limit: int
+    counts: TermCounts
     is_reading: bool
 
     @property
@@ -60,6 +63,15 @@ class StoredTexts:
         return {"workspace": self.workspace_key, "kind": self.kind}
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
+        known_terms = self.counts.known_terms(terms)
+        state, row_counts = self._count([term for term in terms if term not in known_terms])
+        row_counts |= self.counts.of(known_terms, state)
+        changed_terms = [term for term in known_terms if term not in row_counts]
+        if changed_terms:
+            row_counts |= self._count(changed_terms)[1]
+        return state, row_counts
+
+    def _count(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
         limit = self.count_limit + 1
         values = {**self._workspace, "terms": list(terms), "limit": limit}
         (_, *numbers), *statistics = self.driver.execute(_STATISTICS, values).fetchall()
@@ -69,6 +81,7 @@ class StoredTexts:
             row_counts = _estimated(
                 self.driver, self._workspace, statistics, state.documents, limit
             )
+        self.counts.note(row_counts, state)
         return state, row_counts
 
     def read(self, newest: int | None) -> tuple[TextBlock, TextState]:

@@ -23,6 +23,7 @@ from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
 from memservice_postgres.stored_texts import StoredTexts
+from memservice_postgres.term_counts import TermCounts
 from memservice_sql.text_blocks import SearchTerm, best
 from memservice_sql.text_cache import TextCache, can_search, is_reading, random_number
 
@@ -165,11 +166,16 @@ class PostgresTextIndex:
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
     def __init__(
-        self, budget: int = 10_000, count_limit: int = 10_000, cache: TextCache | None = None
+        self,
+        budget: int = 10_000,
+        count_limit: int = 10_000,
+        cache: TextCache | None = None,
+        counts: TermCounts | None = None,
     ) -> None:
         self._budget = budget
         self._count_limit = count_limit
         self._cache = cache or TextCache()
+        self._counts = counts or TermCounts()
 
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
@@ -260,7 +266,9 @@ class PostgresTextIndex:
         names: dict[str, list[str]] = {}
         for term, stored_term in prefixed.items():
             names.setdefault(stored_term, []).append(term)
-        texts = StoredTexts(driver, workspace_key, code, self._count_limit, is_reading(tx))
+        texts = StoredTexts(
+            driver, workspace_key, code, self._count_limit, self._counts, is_reading(tx)
+        )
         # Beyond the limit, numbers are estimated.
         exact = min(self._budget, self._count_limit)
         state, blocks, row_counts = self._cache.prepare(texts, names, exact)
