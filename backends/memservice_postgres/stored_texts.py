@@ -48,8 +48,8 @@ _NEWER = (
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
     """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. Texts
-    with a term are counted up to `count_limit`; larger numbers are estimated. Those of frequent terms
-    are remembered (`counts`)."""
+    with a term are counted up to `count_limit`; larger numbers are estimated. `counts` remembers
+    those of frequent terms."""
 
     driver: Driver
     workspace_key: int
