@@ -16,7 +16,7 @@ from memservice.cli.options import State
 from memservice.domain.errors import ConfigurationError
 from memservice.reasoning import choice
 from memservice.reasoning import warnings as model_warnings
-from memservice.serving.forks import importing, use_less_memory
+from memservice.serving.forks import importing, release_libraries, use_less_memory
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
 from memservice.serving.preloading import preload_storage
@@ -95,6 +95,7 @@ def _run(
     use_less_memory()
     with importing():
         preload_storage(state.settings, state.plugins)
+    release_libraries()
     plan = Plan(
         workers=server.workers,
         threads=server.threads,

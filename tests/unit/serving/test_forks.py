@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memservice.serving import forks
 from memservice.serving.forks import importing
 from support.processes import preloaded
 
@@ -92,6 +93,37 @@ library.fclose(file)
 print(open("arenas.xml").read().count("<heap nr="), os.environ["OPENBLAS_NUM_THREADS"])
 """
 
+RELEASE = """
+import re, sys
+from pathlib import Path
+from memservice.domain import tokens
+from memservice.serving.forks import release_libraries
+
+def resident():
+    smaps = Path("/proc/self/smaps").read_text()
+    return sum(map(int, re.findall(r"bpe\\S*\\.so\\nSize:.*(?:\\n.*){2}\\nRss: +(\\d+) kB", smaps)))
+
+before = tokens.count("axolotls like cold water " * 100), resident()
+release_libraries()
+print(before[1] > 10_000, resident() < 5_000)
+print(tokens.count("axolotls like cold water " * 100) == before[0])
+"""
+
+SMAPS = """\
+1000-3000 r--p 00000000 08:01 1 /lib/read.so
+Size:                  8 kB
+Anonymous:             0 kB
+4000-5000 r--p 00000000 08:01 1 /lib/linked.so.1
+Size:                  4 kB
+Anonymous:             4 kB
+6000-7000 r-xp 00000000 08:01 1 /lib/read.so
+Anonymous:             0 kB
+8000-9000 rw-p 00000000 08:01 1 /lib/read.so
+Anonymous:             0 kB
+a000-b000 r--p 00000000 00:00 0
+Anonymous:             0 kB
+"""
+
 
 def output_of(script: str, folder: Path) -> list[str]:
     return preloaded.run_python(BEGIN + script, folder=folder).stdout.splitlines()
@@ -142,6 +174,15 @@ def run_alone(script: str, folder: Path, environment: dict[str, str]) -> str:
         text=True,
         check=True,
     ).stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is mapped")
+def test_libraries_that_were_read_are_released_and_read_again(tmp_path: Path) -> None:
+    assert run_alone(RELEASE, tmp_path, {}).split() == ["True", "True", "True"]
+
+
+def test_only_unchanged_pages_of_libraries_are_released() -> None:
+    assert list(forks._unchanged(SMAPS)) == [(0x1000, 0x3000)]
 
 
 def test_imports_are_not_collected_and_stay_out_of_later_collections() -> None:
