@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from memservice.domain.filters.ast import (
@@ -21,6 +21,7 @@ from memservice.domain.filters.ast import (
 )
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.jsontext import fold
+from memservice.domain.sizes import MAX_BODY
 from memservice_sql.dialect import JsonLeaf
 from memservice_sqlite.json_text import encode, read
 
@@ -51,12 +52,40 @@ def _matches(json_text: str | None, leaf: str) -> bool:
     return matches(_Row(None if json_text is None else read(json_text)), _leaf(leaf))
 
 
-@lru_cache(1_024)
-def _leaf(encoded: str) -> JsonLeaf:
+class _Leaves:
+    """Decoded arguments of `memservice_matches`. Bounded also in characters, since one filter can
+    be as long as a request; all leaves of one fit, since every row is compared with them."""
+
+    MAX_LEAVES = 1_024
+    MAX_CHARACTERS = 4 * MAX_BODY
+
+    def __init__(self) -> None:
+        self._leaves: dict[str, JsonLeaf] = {}
+        self._lock = Lock()
+        self.characters = 0
+
+    def __call__(self, encoded: str) -> JsonLeaf:
+        leaf = self._leaves.get(encoded)
+        if leaf is None:
+            leaf = _decoded(encoded)
+            with self._lock:
+                is_full = self.characters + len(encoded) > self.MAX_CHARACTERS
+                if is_full or len(self._leaves) >= self.MAX_LEAVES:
+                    self._leaves, self.characters = {}, 0
+                if encoded not in self._leaves:
+                    self._leaves[encoded] = leaf
+                    self.characters += len(encoded)
+        return leaf
+
+
+def _decoded(encoded: str) -> JsonLeaf:
     name, *operands = read(encoded)
     if name == KeyOneOf.__name__:
         operands[-1] = tuple(operands[-1])
     return _LEAVES[name]("value", *operands)
+
+
+_leaf = _Leaves()
 
 
 def _fold(text: str | None) -> str | None:

@@ -12,12 +12,15 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,3}")
 MAX_NAME = 64
 
 
-@lru_cache(maxsize=1_000)
 def time_zone(name: str) -> tzinfo | None:
     """The time zone of this name or UTC offset; None for an unknown one. Names are those of the
     IANA database of this machine."""
-    if len(name) > MAX_NAME:
-        return None
+    # Not within the cached function, which would keep long names.
+    return _time_zone(name) if len(name) <= MAX_NAME else None
+
+
+@lru_cache(maxsize=1_000)
+def _time_zone(name: str) -> tzinfo | None:
     if offset := _OFFSET.fullmatch(name):
         sign, hours, minutes = offset.groups()
         size = timedelta(hours=int(hours), minutes=int(minutes or 0))

@@ -17,7 +17,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from memservice.domain.text.analysis import analyse
@@ -26,6 +25,7 @@ from memservice.domain.text.function_words import FUNCTION_WORDS, PARTICLES, STO
 from memservice.domain.text.normal_forms import normalize
 from memservice.domain.text.scripts import KANA_LETTERS
 from memservice.domain.text.stems import stem
+from memservice.domain.text.word_caches import cached_words
 
 RELATIVES = "relatives-1"
 """The name of these terms. It changes whenever those of any text change. A store whose texts were
@@ -165,7 +165,7 @@ class _Relatives(NamedTuple):
 _NONE = _Relatives((), ())
 
 
-@lru_cache(maxsize=65_536)
+@cached_words
 def _relatives(word: str, languages: tuple[str, ...]) -> _Relatives:
     """The terms of one word; none for a stop word."""
     folded = fold(word)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 
 from memservice.domain.text.folding import fold
+from memservice.domain.text.word_caches import cached_words
 
 _MODULES = {
     "ar": "arabic",
@@ -37,7 +38,7 @@ def stemmer_of(language: str) -> Callable[[], Callable[[str], str]]:
     return lambda: stemmer_class().stemWord
 
 
-@lru_cache(maxsize=65_536)
+@cached_words
 def stem(word: str, language: str) -> str:
     """The stem of a lower-case word, folded; the folded word for a language without a stemmer."""
     return fold(stemmer_of(language)()(word)) if language in _MODULES else fold(word)
