@@ -27,7 +27,7 @@ from memservice.runtime import Runtime
 from memservice.services import validation
 from memservice.services.auth import policy
 from memservice.services.auth.principal import Principal
-from memservice.services.erasure import mentions, receipts, work
+from memservice.services.erasure import dependents, mentions, receipts, work
 from memservice.services.erasure.receipts import ErasureRequest, Receipt
 from memservice.services.peers import names_of
 from memservice.services.tasks import outbox
@@ -39,17 +39,21 @@ def counts(
 ) -> dict[str, int]:
     """What `erase` would erase now: number of rows by table. With the choice `REDACT`, `mentions`
     is the number of messages and conclusions of others that would change, among the newest
-    `mentions.MAX_COUNTED` of each. Changes nothing. Raises as `erase` does."""
+    `mentions.MAX_COUNTED` of each. Conclusions about others count if they rest on the newest
+    `dependents.MAX_READ` of its messages and conclusions. Changes nothing. Raises as `erase`
+    does."""
     policy.require(principal, workspace_id, peer_id=slug)
     _require_choice(choice)
     with rt.storage.read() as tx:
         workspace, peer = _require(tx, principal, workspace_id, slug)
         owner = equals(owner_key=peer.key)
+        of_pairs = _of_pairs(workspace, peer)
         own_or_about = Any_((equals(observer_key=peer.key), equals(target=peer.slug)))
         redacted = {"mentions": mentions.count(tx, peer)} if choice == mentions.REDACT else {}
         return redacted | {
             "messages": tx.rows.count(Message, equals(author_key=peer.key)),
-            "conclusions": tx.rows.count(Conclusion, _of_pairs(workspace, peer)),
+            "conclusions": tx.rows.count(Conclusion, of_pairs)
+            + dependents.count(tx, peer, of_pairs),
             "cards": tx.rows.count(Card, _in(workspace, own_or_about)),
             "members": tx.rows.count(Member, equals(peer_key=peer.key)),
             "api_keys": tx.rows.count(ApiKey, _valid_keys(workspace, peer)),

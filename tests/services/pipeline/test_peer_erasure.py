@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.chat import evidence
 from memservice.services.conclusions import ConclusionDraft
-from memservice.services.erasure import peers, positions, searches
+from memservice.services.erasure import dependents, peers, positions, searches
 from memservice.services.erasure.erased import Erased
 from memservice.services.erasure.receipts import Receipt
 from memservice.services.paging import Paging
@@ -194,6 +195,34 @@ def test_an_interrupted_erasure_continues(
     done = receipt(pipeline, erasure)
     assert (done.state, done.counts["messages"]) == (r.FINISHED, 25)
     assert [row.seq for row in messages_of(pipeline, "s")] == list(range(1, 26))
+
+
+def test_a_dry_run_counts_conclusions_about_others_that_rest_on_the_peer(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependents, "BATCH_SIZE", 1)
+    one, other, bobs = pipeline.say(
+        "s", ("alice", "Hi."), ("alice", "Carl sings."), ("bob", "Yes.")
+    )
+    pipeline.say("s", ("carl", "La."))
+
+    def conclude(observed: str, content: str, **sources: Any) -> r.Conclusion:
+        draft = ConclusionDraft(content, "bob", observed)
+        (row,) = conclusions.create(pipeline.rt, PRINCIPAL, WORKSPACE, [draft])
+        changed = replace(row, **sources)
+        return pipeline.rt.storage.write(lambda tx: tx.conclusions.put([changed]))[0]
+
+    about = conclude("alice", "Alice is polite.")
+    of_alice = conclude("carl", "Carl sings.", message_keys=[one.key, other.key])
+    of_both = conclude("carl", "Carl sings well.", message_keys=[other.key, bobs.key])
+    deductive: dict[str, Any] = {"level": r.DEDUCTIVE, "internal": {"premises": []}}
+    conclude("carl", "Carl is polite.", source_ids=[about.uid, of_alice.uid], **deductive)
+    conclude("carl", "Carl is loud.", source_ids=[of_alice.uid, of_both.uid], **deductive)
+    counts = peers.counts(pipeline.rt, PRINCIPAL, WORKSPACE, "alice")
+    assert counts["conclusions"] == 3
+    erasure = erase(pipeline)
+    pipeline.work()
+    assert receipt(pipeline, erasure).counts["conclusions"] == counts["conclusions"]
 
 
 def test_keys_of_an_erased_peer_are_revoked(pipeline: Pipeline) -> None:
