@@ -38,6 +38,16 @@ _ENDINGS = {
 }
 """Words by which such a clause tells that something has ended, which is news."""
 
+_REPORTS = {
+    "en": r"(?:says|said|claims|claimed|thinks|told (?:me|us)|tells (?:me|us)) (?:that )?"
+    r"(?:he|she|they)\b",
+    "de": r"(?:sagt|sagte|meint|meinte|erzahlt|erzahlte)(?: mir| uns)?,? (?:dass )?(?:er|sie)\b",
+    "es": r"(?:dice|dijo|cuenta) que (?:el |ella )?(?:vive|trabaja|tiene|es|esta|estudia)\b",
+    "fr": r"(?:dit|disait|raconte|a dit|m'a dit) qu'(?:il|elle|on)\b",
+}
+"""How a statement continues after the name of somebody who tells of itself, folded."""
+_MAX_NAME = 3
+"""Words of such a name."""
 _CLOSING_MARKS = '"”“»'
 """Of quotations."""
 
@@ -90,6 +100,24 @@ def without_speech(sentence: str, language: str) -> str:
     if outside == sentence or SPEECH_VERBS.isdisjoint(words(outside)):
         return sentence
     return sentence if topics.cues(language).subject.search(fold(outside)) else outside
+
+
+def without_report(sentence: str, language: str) -> str:
+    """The beginning of a sentence that reports what somebody else tells of itself ("Tom says he
+    lives in Oslo"): who tells it. Any other sentence as it is."""
+    pattern = _report(language)
+    folded = fold(sentence)
+    match = pattern.match(folded) if pattern is not None else None
+    if match is None or topics.cues(language).subject.search(folded):
+        return sentence
+    return match[1]
+
+
+@cache
+def _report(language: str) -> re.Pattern[str] | None:
+    if language not in _REPORTS:
+        return None
+    return re.compile(rf"((?:[^\W_]+ ){{1,{_MAX_NAME}}})(?:{_REPORTS[language]})")
 
 
 @cache

@@ -13,7 +13,13 @@ from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence
 from memservice_extractive.answer_types import has_type
 from memservice_extractive.card import content_of
-from memservice_extractive.certainty import certainty, denied, denies, without_speech
+from memservice_extractive.certainty import (
+    certainty,
+    denied,
+    denies,
+    without_report,
+    without_speech,
+)
 from memservice_extractive.evidence import (
     MAX_LENGTH,
     Piece,
@@ -24,6 +30,7 @@ from memservice_extractive.evidence import (
 )
 from memservice_extractive.language import detect, words
 from memservice_extractive.nearest import closeness
+from memservice_extractive.question_content import stems_of
 from memservice_extractive.relevance import ENOUGH, Question
 from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.topics import ONE_VALUE, RELATIVES
@@ -383,11 +390,22 @@ def _with_score(text: _Text, question: Question) -> _Scored:
             if not (is_question(one, language) or is_question(other, language))
         ]
     scores = [
-        question.score(without_speech(part, language), language, is_own=text.is_own)
+        question.score(_own_part(part, language, question), language, is_own=text.is_own)
         for part in sentences
     ]
     best = max(range(len(scores)), key=scores.__getitem__)
     return _Scored(text, sentences[best], scores[best], language)
+
+
+def _own_part(sentence: str, language: str, question: Question) -> str:
+    """A sentence without what somebody else says in it. A report stays for a question that has a
+    word of the beginning, such as the name."""
+    own = without_speech(sentence, language)
+    # The language of a short sentence is often uncertain.
+    teller = without_report(without_report(own, language), question.language)
+    if teller == own or not question.content.words.isdisjoint(stems_of(teller, question.language)):
+        return own
+    return teller
 
 
 def _with_subjects(sentences: Sequence[str]) -> list[str]:

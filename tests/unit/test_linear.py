@@ -253,6 +253,7 @@ WHOLE: dict[str, Callable[[str], object]] = {
         f"denials in {each}": partial(certainty.denied, language=each)
         for each in ("en", "de", "es", "fr", "ru")
     },
+    "reports": partial(certainty.without_report, language="en"),
     "what others said": partial(certainty.without_speech, language="en"),
     "meaning": duplicates.meaning,
     "merges": lambda t: list(duplicates.merges(conclusions_of(t, t + "x", t[:-1]))),

@@ -11,7 +11,7 @@ import pytest
 
 from memservice.spi.reasoner import AnswerRequest
 from memservice.spi.toolbox import Evidence, Passage, Toolbox
-from memservice_extractive.certainty import denied, without_speech
+from memservice_extractive.certainty import denied, without_report, without_speech
 from memservice_extractive.evidence import Piece
 from memservice_extractive.findings import find
 
@@ -89,6 +89,28 @@ def test_what_others_are_quoted_as_saying_answers_no_question_about_the_speaker(
     question: str, quoted: str
 ) -> None:
     assert not pieces(question, quoted)
+
+
+@pytest.mark.parametrize(
+    ("question", "of_teller", "report"),
+    [
+        ("Where does Ida live?", "Where does Tom live?", "Tom says he lives in Oslo."),
+        ("Where does Ida work?", "Where does Tom work?", "Tom told me he works at Volvo."),
+        ("Wo wohnt Ida?", "Wo wohnt Tom?", "Tom sagt, er wohnt in Oslo."),
+        ("¿Dónde vive Ida?", "¿Dónde vive Tom?", "Tom dice que vive en Oslo."),
+        ("Où habite Ida ?", "Où habite Tom ?", "Tom dit qu'il habite à Oslo."),
+    ],
+)
+def test_what_others_tell_of_themselves_answers_questions_about_them_alone(
+    question: str, of_teller: str, report: str
+) -> None:
+    assert not pieces(question, report)
+    assert pieces(of_teller, report)
+
+
+def test_what_others_say_about_the_speaker_is_told_of_the_speaker() -> None:
+    for sentence in ("My doctor says I have asthma.", "My doctor says no more coffee."):
+        assert without_report(sentence, "en") == sentence
 
 
 def test_the_speaker_may_quote_itself_and_name_things() -> None:
