@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -47,12 +48,14 @@ class Notifier:
         self._closed = False
 
     def notify(self) -> None:
-        """Notify the other processes of a commit."""
-        self._running_thread().notify()
+        """Notify the other processes of a commit; not after `close`."""
+        if not self._closed:
+            self._running_thread().notify()
 
     def listen(self) -> None:
-        """Start to call `on_notification`."""
-        self._running_thread()
+        """Start to call `on_notification`; not after `close`."""
+        if not self._closed:
+            self._running_thread()
 
     def close(self) -> None:
         self._closed = True
@@ -67,8 +70,7 @@ class Notifier:
         if notify_thread is None or self._pid != pid or not notify_thread.is_alive():
             notify_thread = _NotifyThread(self._config, self._on_notification, self._log)
             self._thread, self._pid = notify_thread, pid
-            if not self._closed:
-                notify_thread.start()
+            notify_thread.start()
         return notify_thread
 
 
@@ -82,9 +84,10 @@ class _NotifyThread(threading.Thread):
         self._log = log
         self._closing = False
         self._pending = False
-        # A write to this pipe ends the wait for the socket.
-        self._wake_out, self._wake_in = os.pipe()
-        os.set_blocking(self._wake_in, False)
+        # A byte to this socket ends the wait for that of the connection. A closed socket refuses
+        # it; the number of a closed pipe may belong to another file by then.
+        self._wake_out, self._wake_in = socket.socketpair()
+        self._wake_in.setblocking(False)
 
     def notify(self) -> None:
         if not self._pending:
@@ -101,8 +104,8 @@ class _NotifyThread(threading.Thread):
         try:
             self._connected()
         finally:
-            os.close(self._wake_out)
-            os.close(self._wake_in)
+            self._wake_out.close()
+            self._wake_in.close()
 
     def _connected(self) -> None:
         failures = 0
@@ -146,12 +149,12 @@ class _NotifyThread(threading.Thread):
                 self._on_notification()
 
     def _wake(self) -> None:
-        with suppress(OSError):  # pipe full: the thread will wake; pipe closed: it has ended
-            os.write(self._wake_in, b".")
+        with suppress(OSError):  # full: the thread will wake; closed: it has ended
+            self._wake_in.send(b".")
 
     def _drain(self) -> None:
         while select.select([self._wake_out], [], [], 0)[0]:
-            os.read(self._wake_out, 1_024)
+            self._wake_out.recv(1_024)
 
     def _sleep(self, seconds: float, *, drain: bool = True) -> None:
         if seconds <= 0:

@@ -88,16 +88,16 @@ class PositionCache:
         sessions = self._current(stored, {position.session_key for position in cached})
         result: list[Position] = []
         covered: set[int] = set()
-        session: Sequence[Position] | None = None
-        session_key, end = -1, 0
+        session: Sequence[Position] = ()
+        session_key, length, end = -1, 0, 0
         for key, key_of_session, _, seq, *_ in cached:
             if key_of_session != session_key:
                 session_key, end = key_of_session, 0
-                session = sessions.get(session_key)
-            if session is not None and seq <= len(session) and session[seq - 1].key == key:
+                session, length = sessions.get(session_key, ((), 0))
+            if seq <= length and session[seq - 1].key == key:
                 covered.add(key)
                 start = max(end, seq - 1 - distance)
-                end = seq + distance
+                end = min(length, seq + distance)
                 result += session[start:end]
         missing = [key for key in keys if key not in covered]
         if missing:
@@ -108,11 +108,12 @@ class PositionCache:
 
     def _current(
         self, stored: StoredPositions, session_keys: Iterable[int]
-    ) -> dict[int, Sequence[Position]]:
-        """All positions, in the transaction's state, of those sessions that are in memory."""
+    ) -> dict[int, tuple[Sequence[Position], int]]:
+        """The positions of those sessions that are in memory, and how many of them are in the
+        transaction's state: another thread may append later ones at any time."""
         if not session_keys:
             return {}
-        current: dict[int, Sequence[Position]] = {}
+        current: dict[int, tuple[Sequence[Position], int]] = {}
         remembered: list[tuple[SessionState, _Session]] = []
         for state in stored.states(sorted(session_keys)):
             with self._lock:
@@ -129,11 +130,8 @@ class PositionCache:
             remembered.append((state, session))
         self._extend(stored, remembered)
         for state, session in remembered:
-            positions = session.positions
-            if len(positions) == state.message_count:
-                current[state.key] = positions
-            elif len(positions) > state.message_count:  # a transaction of before
-                current[state.key] = positions[: state.message_count]
+            if len(session.positions) >= state.message_count:
+                current[state.key] = session.positions, state.message_count
         return current
 
     def _extend(

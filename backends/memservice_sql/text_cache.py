@@ -29,6 +29,9 @@ MAX_BYTES = 64 * 2**20
 MAX_DOCUMENTS = 30_000
 """Texts of a kind in a workspace that are kept. A search for common words in more of them reads a
 part of the postings only, so it has little to gain."""
+MAX_TERMS = 3_000_000
+"""Terms of the texts of a kind in a workspace that are kept: with their related terms, they take
+about `MAX_BYTES`. More are not even read, since reading takes several times as much memory."""
 DOCUMENTS_PER_SEARCH = 1_000
 """Reading so many texts takes as long as one search in the database."""
 MAX_ADDED = 2_000
@@ -115,6 +118,8 @@ class TextCache:
         self._searches: dict[_Key, tuple[int, int]] = {}
         """The revision that was searched last, and the number of its searches in the database."""
         self._reading: set[_Key] = set()
+        self._too_large: dict[_Key, int] = {}
+        """The number of terms of texts that were read and did not fit."""
 
     @property
     def nbytes(self) -> int:
@@ -167,14 +172,27 @@ class TextCache:
                 if extended is not None:
                     self._store(key, extended)
                     return extended.blocks
-        if not self._pays(key, state):
+        if self._is_too_large(key, state) or not self._pays(key, state):
             return None
         with self._alone(key) as alone:
             whole = _whole(state, texts) if alone else None
-            if whole is None or whole.nbytes > self._max_bytes:
+            if whole is None:
+                return None
+            if whole.nbytes > self._max_bytes:
+                self._note_too_large(key, state)
                 return None
             self._store(key, whole)
             return whole.blocks
+
+    def _is_too_large(self, key: _Key, state: TextState) -> bool:
+        """Whether the texts cannot fit: as many terms as did not fit before."""
+        return state.length >= self._too_large.get(key, MAX_TERMS)
+
+    def _note_too_large(self, key: _Key, state: TextState) -> None:
+        with self._lock:
+            if len(self._too_large) >= MAX_DOCUMENTS:
+                self._too_large.clear()
+            self._too_large[key] = state.length
 
     def _pays(self, key: _Key, state: TextState) -> bool:
         """Whether searches of this state have taken as long as reading all texts."""

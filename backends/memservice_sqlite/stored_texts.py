@@ -73,16 +73,25 @@ class StoredTexts:
             values |= {"newest": newest, "last": newest + MAX_ID_DISTANCE}
             rows = rows_of(self.connection, _NEWER, values)
         # " term=count term=count ": the pairs of all texts, of which most occur several times. A
-        # term may contain any space but this one.
-        pairs = [terms[1:-1].split(" ") if len(terms) > 1 else [] for *_, terms in rows]
-        pair_numbers, distinct_pairs = numbered(chain.from_iterable(pairs))
+        # term may contain any space but this one. One text at a time is split: its parts take
+        # several times the memory of the text.
+        sizes: list[int] = []
+
+        def pairs_of(terms: str) -> list[str]:
+            pairs = terms[1:-1].split(" ") if len(terms) > 1 else []
+            sizes.append(len(pairs))
+            return pairs
+
+        pair_numbers, distinct_pairs = numbered(
+            chain.from_iterable(pairs_of(terms) for *_, terms in rows)
+        )
         split = [pair.rpartition("=") for pair in distinct_pairs]
         term_of_pair, vocabulary = numbered(term for term, _, _ in split)
         count_of_pair = np.array([int(number) for _, _, number in split], np.int32)
         block = block_of(
             [row[:6] for row in rows],
             [row[6] for row in rows],
-            [len(of_text) for of_text in pairs],
+            sizes,
             term_of_pair[pair_numbers],
             count_of_pair[pair_numbers],
             vocabulary,

@@ -176,7 +176,12 @@ class VectorCache:
         with self._lock:
             cached = self._spaces.get(space.key)
             if committed and (cached is None or version[:2] > (cached.newest, cached.deleted)):
-                cached = self._refresh(connection, space, cached, version)
+                try:
+                    cached = self._refresh(connection, space, cached, version)
+                except BaseException:
+                    # It may have added some of the new rows, which the next one would add again.
+                    self._drop_space(space.key)
+                    raise
             if cached is None or cached.misses_tombstones(version):
                 return CacheResult(
                     missing=selected_pairs(index_filter, lambda: read_pairs(connection, space))

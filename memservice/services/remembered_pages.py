@@ -15,8 +15,11 @@ from memservice.services.matching_totals import SECONDS
 from memservice.spi.storage import Transaction
 
 MAX_PAGES = 100
+MAX_MESSAGES = 200
+"""Messages of a page that is remembered: a context can have as many as its session."""
 MAX_CHARACTERS = 50_000
-"""Characters of the texts of a page that is remembered: with these limits, about 10 MB at most."""
+"""Characters of the texts and metadata of a page that is remembered. With these limits, all pages
+take about 40 MB at most."""
 
 
 def page(
@@ -47,7 +50,13 @@ def page(
 def _stands(tx: Transaction, session: Session, items: Sequence[Message], size: int) -> bool:
     """Whether a page may be remembered: it is whole and not large, and no message has changed
     between the reading of the session and of the page."""
-    if len(items) != size or sum(len(item.content) for item in items) > MAX_CHARACTERS:
+    if len(items) != size or size > MAX_MESSAGES or _characters(items) > MAX_CHARACTERS:
         return False
     now = tx.sessions.by_key(session.key)
     return now is not None and now.revision == session.revision
+
+
+def _characters(items: Sequence[Message]) -> int:
+    return sum(
+        len(item.content) + (len(repr(item.metadata)) if item.metadata else 0) for item in items
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorIndex
 from memservice.testing.indexes import Engine, RolledBack
 from memservice.testing.vectors import OURS, THEIRS, VectorIndexContract, at_angle, keys, row, space
+from memservice_sqlite import vector_cache
+from memservice_sqlite.vector_blocks import block_of
 from memservice_sqlite.vectors import SqliteVectorIndex
 from support.examples import examples
 from support.processes import preloaded
@@ -85,6 +88,30 @@ def delete(file: SqliteFile, index: SqliteVectorIndex, row_keys: Sequence[int]) 
 def test_a_transaction_of_another_storage_is_refused() -> None:
     with pytest.raises(TypeError, match="SQLite storage"):
         SqliteVectorIndex().count(None, OURS)
+
+
+def test_a_search_that_fails_half_way_does_not_read_vectors_twice(
+    file: SqliteFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement may reach its deadline after some of the new vectors were read."""
+    index, writer = SqliteVectorIndex(), SqliteVectorIndex()
+    upsert(file, writer, [row(1, 10)])
+    assert keys_of(file, index) == [1]
+    upsert(file, writer, [row(key, key) for key in range(2, 9)])
+    monkeypatch.setattr(vector_cache, "FETCH_SIZE", 3)
+    numbers = count(1)
+
+    def interrupted(*arguments: Any) -> Any:
+        if next(numbers) == 2:
+            raise TimeoutError
+        return block_of(*arguments)
+
+    monkeypatch.setattr("memservice_sqlite.vector_cache.block_of", interrupted)
+    with pytest.raises(TimeoutError):
+        keys_of(file, index)
+    assert sorted(keys_of(file, index)) == list(range(1, 9))
+    delete(file, writer, [2, 3])
+    assert sorted(keys_of(file, index)) == [1, *range(4, 9)]
 
 
 def test_reused_keys_of_a_rolled_back_transaction_do_no_harm(

@@ -17,6 +17,7 @@ from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.testing.indexes import Engine, RolledBack
 from memservice.testing.text import TextIndexContract
 from memservice_postgres.text import PostgresTextIndex
+from memservice_sql import text_cache
 from memservice_sql.storage import SqlStorage
 from memservice_sql.text_cache import TextCache
 from memservice_sqlite.text import SqliteTextIndex
@@ -197,6 +198,54 @@ def test_memory_is_bounded(storage: SqlStorage, open_index: Open, workspace: int
         reads_from_memory(storage, index, each)
     assert 0 < index._cache.nbytes <= 10_000
     assert len(index._cache._entries) < 3
+
+
+@pytest.fixture
+def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of texts at each time that all were read."""
+    reads: list[int] = []
+    read_all = text_cache._whole
+
+    def recording(state: text_cache.TextState, texts: Any) -> Any:
+        reads.append(state.documents)
+        return read_all(state, texts)
+
+    monkeypatch.setattr(text_cache, "_whole", recording)
+    return reads
+
+
+def test_texts_that_did_not_fit_are_not_read_again(
+    storage: SqlStorage, open_index: Open, workspace: int, whole_reads: list[int]
+) -> None:
+    """Until there are fewer of them."""
+    kind: Any = type(open_index(0))
+    index: Any = kind(cache=TextCache(4_000, 10**9))
+    rows = [text(random.Random(6), key) for key in range(1, 100)]
+    storage.write(lambda tx: index.add(tx, "message", workspace, rows))
+    assert not any(reads_from_memory(storage, index, workspace) for _ in range(4))
+    storage.write(lambda tx: index.add(tx, "message", workspace, [text(random.Random(7), 100)]))
+    assert not any(reads_from_memory(storage, index, workspace) for _ in range(4))
+    assert whole_reads == [99]
+    storage.write(lambda tx: index.remove(tx, "message", workspace, range(10, 101)))
+    assert reads_from_memory(storage, index, workspace)
+    assert whole_reads == [99, 9]
+
+
+def test_texts_with_too_many_terms_are_not_read(
+    storage: SqlStorage,
+    open_index: Open,
+    workspace: int,
+    whole_reads: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = open_index(10**9)
+    rows = [TextRow(key=key, terms=["w11"] * 10) for key in range(1, 11)]
+    storage.write(lambda tx: index.add(tx, "message", workspace, rows))
+    monkeypatch.setattr(text_cache, "MAX_TERMS", 100)
+    assert not reads_from_memory(storage, index, workspace)
+    assert not whole_reads
+    monkeypatch.setattr(text_cache, "MAX_TERMS", 101)
+    assert reads_from_memory(storage, index, workspace)
 
 
 def test_texts_that_nobody_searches_leave_the_memory(

@@ -10,6 +10,8 @@ import pytest
 
 from memservice.services import deletion, matching_totals, messages, remembered_pages
 from memservice.services.paging import Paging
+from memservice.services.retrieval import context
+from memservice.services.retrieval.context import SessionContextOptions
 from memservice.spi import repositories
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
@@ -74,6 +76,30 @@ def test_long_pages_are_not_remembered(
     pipeline.say("s", ("ann", "three"), ("bob", "four"))
     for _ in range(4):
         page(pipeline)
+    assert len(reads) == 4
+
+
+def test_pages_with_much_metadata_are_not_remembered(
+    pipeline: Pipeline, reads: list[tuple[int, int]]
+) -> None:
+    first, second = pipeline.say("s", ("ann", "three"), ("bob", "four"))
+    for message, text in ((first, "a" * 30_000), (second, "b" * 30_000)):
+        messages.update(pipeline.rt, PRINCIPAL, WORKSPACE, "s", message.uid, {"text": text})
+    for _ in range(4):
+        page(pipeline)
+    assert len(reads) == 4
+
+
+def test_a_context_of_many_short_messages_is_not_remembered(
+    pipeline: Pipeline, reads: list[tuple[int, int]]
+) -> None:
+    number = remembered_pages.MAX_MESSAGES + 1
+    for first in range(0, number, 100):
+        pipeline.say("s", *(("ann", "k") for _ in range(first, min(number, first + 100))))
+    options = SessionContextOptions(tokens=100_000, summary=False)
+    for _ in range(4):
+        result = context.of_session(pipeline.rt, PRINCIPAL, WORKSPACE, "s", options)
+        assert len(result.messages) == number
     assert len(reads) == 4
 
 
