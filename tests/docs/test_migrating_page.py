@@ -16,7 +16,7 @@ import pytest
 
 from memservice.app import create_app
 from memservice.settings import Settings, load_settings
-from support.clients.environments import client_python
+from support.clients.environments import NO_CERTIFICATES, client_python
 from support.clients.fixtures import CLIENT
 from support.clients.older_generations import FIRST_CLIENT, NODE_CORES, NODE_SDK, REQUIREMENTS
 from support.clients.other_clients import NODE_CLIENT, OLDER_CLIENT
@@ -88,7 +88,7 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
                     block.text.replace(PRINTED_URL, server.url),
                 ],
                 cwd=tmp_path,
-                env={"PATH": os.environ["PATH"]},
+                env={"PATH": os.environ["PATH"], **NO_CERTIFICATES},
                 capture_output=True,
                 text=True,
                 timeout=60,

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.clients.environments import NO_CERTIFICATES
 from support.clients.server import Server
 from support.docs.blocks import blocks
 
@@ -31,7 +32,7 @@ def test_a_tutorial_prints_what_it_says(
     result = subprocess.run(
         [str(published_client), "-c", program.text.replace(PRINTED_URL, server.url)],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": os.environ["PATH"], **NO_CERTIFICATES},
         capture_output=True,
         text=True,
         timeout=60,

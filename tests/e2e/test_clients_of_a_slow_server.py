@@ -16,6 +16,7 @@ import pytest
 from e2e.test_streaming import PATIENCE, next_event, stream
 from e2e.test_streaming import slow_server as slow_server
 from support.clients.command_line import Commands
+from support.clients.environments import scenario_environment
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
@@ -30,7 +31,7 @@ pytestmark = [
 def run(*words: str, **further: str) -> None:
     result = subprocess.run(
         words,
-        env={"PATH": os.environ["PATH"], **further},
+        env={"PATH": os.environ["PATH"]} | further,
         capture_output=True,
         text=True,
         timeout=300,
@@ -50,7 +51,7 @@ def test_the_python_client_retries_and_reports_the_server(
         slow_server.url,
         str(tmp_path),
     )
-    run(*module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
+    run(*module, **scenario_environment())
 
 
 def test_the_node_client_retries_and_reports_the_server(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.clients.derived import seeded
+from support.clients.environments import scenario_environment
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
@@ -31,7 +32,7 @@ def seeds(server: Server) -> dict[str, Any]:
 def look(seeds: dict[str, Any], *words: str, **further: str) -> None:
     result = subprocess.run(
         words,
-        env={"PATH": os.environ["PATH"], **further},
+        env={"PATH": os.environ["PATH"]} | further,
         input=json.dumps(seeds),
         capture_output=True,
         text=True,
@@ -46,7 +47,7 @@ def test_the_python_client_reads_derived_conclusions(
     published_client: Path, server: Server, seeds: dict[str, Any]
 ) -> None:
     module = (str(published_client), "-m", "support.clients.published_client.derived", server.url)
-    look(seeds, *module, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1")
+    look(seeds, *module, **scenario_environment())
 
 
 def test_the_node_client_reads_derived_conclusions(

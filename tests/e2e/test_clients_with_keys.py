@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.clients.command_line import Commands
+from support.clients.environments import scenario_environment
 from support.clients.older_generations import SECRET
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
@@ -69,7 +70,7 @@ def keys(keyed_server: Server) -> dict[str, str]:
 def outcomes(keys: dict[str, str], *words: str, **further: str) -> Any:
     result = subprocess.run(
         words,
-        env={"PATH": os.environ["PATH"], **further},
+        env={"PATH": os.environ["PATH"]} | further,
         input=json.dumps(keys),
         capture_output=True,
         text=True,
@@ -89,9 +90,7 @@ def test_the_python_client_works_with_keys(
         "support.clients.published_client.keyed",
         keyed_server.url,
     )
-    result = outcomes(
-        keys, *module, OWN, OTHER, PYTHONPATH=str(CLIENTS.parents[1]), PYTHONDONTWRITEBYTECODE="1"
-    )
+    result = outcomes(keys, *module, OWN, OTHER, **scenario_environment())
     assert {name: faces["sync"] for name, faces in result.items()} == EXPECTED
     assert {name: faces["async"] for name, faces in result.items()} == EXPECTED
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.clients.environments import NO_CERTIFICATES
+
 SECONDS = 60
 HOST = Path(__file__).parent / "command_host.py"
 
@@ -52,6 +54,7 @@ class Commands:
             "HONCHO_API_KEY": key,
             "HONCHO_WORKSPACE_ID": workspace,
             "HONCHO_NO_UPDATE_CHECK": "1",
+            **NO_CERTIFICATES,
         }
         self._host = subprocess.Popen(
             [str(python), str(HOST)],

@@ -14,6 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 BUILD_SECONDS = 420
+TESTS = Path(__file__).resolve().parents[2]
+NO_CERTIFICATES = {"SSL_CERT_DIR": str(Path(__file__).parent)}
+"""For a process that speaks HTTP to this machine only, without encryption: a folder in which there
+are no certificates. Each of its clients would read those of all authorities, which takes 40 ms of
+CPU, and a run of scenarios makes two clients for each."""
 
 
 def cache() -> Path:
@@ -24,6 +29,16 @@ def cache() -> Path:
         if folder
         else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memservice"
     )
+
+
+def scenario_environment() -> dict[str, str]:
+    """The variables of a program in `support.clients` that a client's interpreter runs."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(TESTS),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **NO_CERTIFICATES,
+    }
 
 
 def client_python(name: str, requirements: Sequence[str], alone: Sequence[str] = ()) -> Path:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
+
+from support.clients.environments import scenario_environment
 
 CLIENTS = Path(__file__).parent
 SECONDS = 400
@@ -46,11 +47,7 @@ class Runs:
                     *(str(self._python), "-W", "error::ResourceWarning"),
                     *("-m", f"support.clients.{self._package}", self._url, face, *self._further),
                 ],
-                env={
-                    "PATH": os.environ["PATH"],
-                    "PYTHONPATH": str(CLIENTS.parents[1]),
-                    "PYTHONDONTWRITEBYTECODE": "1",
-                },
+                env=scenario_environment(),
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,

@@ -4,7 +4,6 @@ its own environment."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +14,7 @@ from typing import Any
 import httpx
 
 from support.api.all_generations import GenerationClient, MessageView, Metadata
-
-TESTS = Path(__file__).parents[3]
+from support.clients.environments import scenario_environment
 
 
 class Process:
@@ -25,11 +23,7 @@ class Process:
     def __init__(self, python: Path, speaker: str, url: str, key: str) -> None:
         self._process = subprocess.Popen(
             [str(python), "-m", "support.clients.one_workspace", speaker, url, key],
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(TESTS),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
+            env=scenario_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
