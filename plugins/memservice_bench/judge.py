@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from memservice_bench.client import BenchError
+from memservice_bench.client import BenchError, trusted_certificates
 from memservice_bench.corpus import Question
 from memservice_bench.judge_pairs import PAIRS
 from memservice_bench.model_proxy import Upstream
@@ -66,6 +66,7 @@ class Judge:
                 json=body,
                 headers={"Authorization": f"Bearer {key}"} if key else {},
                 timeout=TIMEOUT,
+                verify=trusted_certificates(),
             )
             response.raise_for_status()
             text = response.json()["choices"][0]["message"]["content"]

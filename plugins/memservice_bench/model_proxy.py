@@ -18,6 +18,8 @@ from typing import Any
 
 import httpx
 
+from memservice_bench.client import trusted_certificates
+
 UPSTREAM_TIMEOUT = 180.0
 TEXT = "READY"
 
@@ -135,7 +137,13 @@ class ModelProxy:
             headers["Authorization"] = f"Bearer {upstream.api_key}"
         url = upstream.base_url.rstrip("/") + path.removeprefix("/v1")
         try:
-            response = httpx.post(url, content=raw, headers=headers, timeout=UPSTREAM_TIMEOUT)
+            response = httpx.post(
+                url,
+                content=raw,
+                headers=headers,
+                timeout=UPSTREAM_TIMEOUT,
+                verify=trusted_certificates(),
+            )
         except httpx.HTTPError as error:
             return _error(502, f"the provider did not answer: {type(error).__name__}")
         return Reply(
