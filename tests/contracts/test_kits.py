@@ -63,8 +63,6 @@ def _outcomes(report: Path) -> dict[tuple[str, str], str]:
             "-q",
             "-p",
             "no:cacheprovider",
-            "-n",  # most of the time is spent waiting for what is broken
-            "2",
             f"--junit-xml={report}",
             "--tb=line",
             *nodes,

@@ -13,10 +13,10 @@ from memservice.compose import Role, open_runtime
 from memservice.plugins import load_plugins
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from memservice_memory.storage import MemoryStorage
+from support.pipeline.all_tables import Contents
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Clock, Pipeline
-from support.stores.stores import store_of
+from support.stores.stores import sqlite_store_at, store_of
 
 OpenPipeline = Callable[..., Pipeline]
 
@@ -81,7 +81,15 @@ def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
     return open_pipeline()
 
 
+@pytest.fixture
+def other_uri(local_storage_name: str, tmp_path: Path) -> str:
+    """The URI of an empty store of another kind."""
+    return (
+        "memory://" if local_storage_name == "sqlite" else sqlite_store_at(tmp_path / "second.db")
+    )
+
+
 @pytest.fixture(scope="module")
-def foreign() -> MemoryStorage:
-    """Kept for a module by `fill_as_before`; empty until a test fills a store in memory."""
-    return MemoryStorage()
+def contents() -> Contents:
+    """Kept for a module by `filled_once`."""
+    return {}

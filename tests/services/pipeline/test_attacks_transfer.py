@@ -23,11 +23,9 @@ from memservice.services.transfer import checks, export, importing, lines, recor
 from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.lines import Line, UnreadableExport, format_line, reading
 from memservice.services.transfer.record_formats import RecordFormat
-from memservice_memory.storage import MemoryStorage
 from services.pipeline.conftest import OpenPipeline
-from support.pipeline.all_tables import fill, fill_as_before, rows
+from support.pipeline.all_tables import Contents, fill, filled_once, rows
 from support.pipeline.pipeline import Pipeline
-from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.slow
 
@@ -55,17 +53,14 @@ ODD: list[Any] = [
 
 
 @pytest.fixture
-def target(
-    open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path, foreign: MemoryStorage
-) -> Pipeline:
+def target(open_pipeline: OpenPipeline, other_uri: str, contents: Contents) -> Pipeline:
     """A store that contains the foreign workspace `b`."""
-    second = open_pipeline(
-        DB_CONNECTION_URI="memory://"
-        if pipeline.rt.storage.name == "sqlite"
-        else sqlite_store_at(tmp_path / "second.db")
+    return filled_once(
+        contents,
+        other_uri,
+        lambda: open_pipeline(DB_CONNECTION_URI=other_uri),
+        lambda pipeline: fill(pipeline, "b", "private"),
     )
-    fill_as_before(second, foreign, "b", "private")
-    return second
 
 
 @pytest.fixture(scope="module")

@@ -50,10 +50,9 @@ from memservice.spi.schema import TABLES
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorRow
 from services.pipeline.conftest import OpenPipeline
-from support.pipeline.all_tables import fill, rows
+from support.pipeline.all_tables import Contents, fill, filled_once, rows
 from support.pipeline.fakes import ExternalIndex
 from support.pipeline.pipeline import PRINCIPAL, Pipeline
-from support.stores.stores import sqlite_store_at
 
 pytestmark = pytest.mark.slow
 
@@ -62,24 +61,23 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def second(open_pipeline: OpenPipeline, pipeline: Pipeline, tmp_path: Path) -> Pipeline:
+def second(open_pipeline: OpenPipeline, other_uri: str) -> Pipeline:
     """An empty store of the other kind."""
-    return open_pipeline(
-        DB_CONNECTION_URI="memory://"
-        if pipeline.rt.storage.name == "sqlite"
-        else sqlite_store_at(tmp_path / "second.db")
-    )
+    return open_pipeline(DB_CONNECTION_URI=other_uri)
 
 
 @pytest.fixture
-def filled(pipeline: Pipeline) -> Pipeline:
+def filled(store_uri: str, open_pipeline: OpenPipeline, contents: Contents) -> Pipeline:
     """A workspace `w` with something in every table, and work that waits."""
-    fill(pipeline, "w", "talk")
-    fill(pipeline, "w", "other")
-    messages.create(
-        pipeline.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")]
-    )
-    return pipeline
+
+    def fill_store(pipeline: Pipeline) -> None:
+        fill(pipeline, "w", "talk")
+        fill(pipeline, "w", "other")
+        messages.create(
+            pipeline.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")]
+        )
+
+    return filled_once(contents, store_uri, open_pipeline, fill_store)
 
 
 def exported(
@@ -519,15 +517,8 @@ class TestAnIndexThatIsAway:
         return ExternalIndex()
 
     @pytest.fixture
-    def target(
-        self, open_pipeline: OpenPipeline, pipeline: Pipeline, index: ExternalIndex, tmp_path: Path
-    ) -> Pipeline:
-        uri = (
-            "memory://"
-            if pipeline.rt.storage.name == "sqlite"
-            else sqlite_store_at(tmp_path / "second.db")
-        )
-        return open_pipeline(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=uri)
+    def target(self, open_pipeline: OpenPipeline, other_uri: str, index: ExternalIndex) -> Pipeline:
+        return open_pipeline(index, VECTOR_STORE_TYPE="outside", DB_CONNECTION_URI=other_uri)
 
     def test_rows_are_stored_and_vectors_computed_later(
         self, filled: Pipeline, target: Pipeline, index: ExternalIndex
