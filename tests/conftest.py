@@ -191,6 +191,14 @@ def shared_by_stores() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once() -> Iterator[None]:
+    """Each client of HTTP would read the certificates of all authorities."""
+    with pytest.MonkeyPatch.context() as patch:
+        sharing.share_certificates(patch)
+        yield
+
+
 @pytest.fixture(scope="module")
 def own_statements() -> Iterator[None]:
     """The stores that a test opens have statements of their own, for tests that look at them."""

@@ -6,6 +6,8 @@ thousands of times, and computes the same each time.
 
 from __future__ import annotations
 
+import os
+import ssl
 import sys
 from functools import cache
 from importlib import metadata
@@ -14,8 +16,10 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import httpx
 import pluggy
 import pytest
+from httpx._transports import default as transports
 
 from memservice.plugins import loading
 from memservice_sql import storage as sql_storage
@@ -85,3 +89,20 @@ def find_hooks_fast(patch: pytest.MonkeyPatch) -> None:
         return (value, value) if type(value) is FunctionType else None
 
     patch.setattr(pluggy._manager, "_static_hook_attr", hook_of)
+
+
+def share_certificates(patch: pytest.MonkeyPatch) -> None:
+    """Read the certificates of all authorities once. Each client of HTTP does it, for 40 ms."""
+    create = httpx.create_ssl_context
+
+    @cache
+    def trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
+        return create()
+
+    def shared(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+        if verify is not True or cert is not None or not trust_env:
+            return create(verify, cert, trust_env)
+        return trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+    for module in (httpx, transports):
+        patch.setattr(module, "create_ssl_context", shared)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 
 from support import sharing
@@ -54,6 +55,7 @@ def preload() -> None:
     sharing.share_statements(patch)
     sharing.share_metadata(patch)
     sharing.find_hooks_fast(patch)
+    sharing.share_certificates(patch)
     commands = {path.partition(":")[0] for path in COMMANDS.values()}
     for module in (*PRELOADED, *(f"memservice.cli.{name}" for name in sorted(commands))):
         importlib.import_module(module)
@@ -71,6 +73,7 @@ def preload() -> None:
         runtime.close()
         copy_new_stores(Path(folder, "store.db").read_bytes())
     tokens.count("")
+    httpx.create_ssl_context()
     answer_once()
     assert "prometheus_client" not in sys.modules
     assert threading.active_count() == 1, threading.enumerate()
