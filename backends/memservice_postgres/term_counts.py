@@ -1,7 +1,7 @@
 """How many texts have a frequent term: a process remembers it while the texts change little.
 
-PostgreSQL takes 10 to 40 ms to count ten thousand texts of a million with one term. A search uses
-the number for the weight of the term, which is a logarithm: a change of 1 % is not noticeable.
+PostgreSQL took 113 ms of CPU to count the texts with the three terms of a query among a million. A
+search uses the number for the weight of the term, a logarithm, which a change of 1 % hardly alters.
 """
 
 from __future__ import annotations

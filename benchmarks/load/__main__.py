@@ -24,6 +24,9 @@ from benchmarks.load.measuring import Plan, Run, Target, machine, measure, memor
 from benchmarks.load.scenarios import Scenario, scenarios
 from memservice.app import create_app
 
+DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+"""Scheme of a URI → name in the title of a chart."""
+
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -182,7 +185,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if parsed.save:
             parsed.save.write_text(json.dumps([machine(), growth.dump(points)], indent=1) + "\n")
         if parsed.chart:
-            parsed.chart.write_text(growth.chart(points, parsed.db.partition(":")[0]))
+            scheme = parsed.db.partition(":")[0].partition("+")[0]
+            parsed.chart.write_text(growth.chart(points, DATABASES.get(scheme, scheme)))
         print(json.dumps(machine()))
         print(growth.table(points))
         return
