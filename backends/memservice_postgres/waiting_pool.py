@@ -7,8 +7,10 @@ import time
 
 import psycopg
 from sqlalchemy import exc
-from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.util import queue
+
+from memservice_sql.elastic_pool import ElasticPool
 
 FIRST_PAUSE, MAX_PAUSE = 0.05, 1.0
 """Seconds between attempts to connect, doubled each time. A connection that is returned to this
@@ -31,9 +33,9 @@ def is_full(error: BaseException) -> bool:
     )
 
 
-class WaitingPool(QueuePool):
-    """SQLAlchemy's pool, which itself raises at once if a new connection is refused. This one tries
-    again until the pool's timeout."""
+class WaitingPool(ElasticPool):
+    """`ElasticPool` raises at once if a new connection is refused. This one tries again until the
+    pool's timeout."""
 
     def _do_get(self) -> ConnectionPoolEntry:
         deadline = time.monotonic() + self._timeout

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from memservice.domain.errors import Conflict, Damaged, SchemaVersionError, Unavailable
 from memservice.spi.base import TransientConflict
 from memservice_sql.dialect import JsonLeaf, SqlDialect
+from memservice_sql.elastic_pool import ElasticPool
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.types import to_text
 from memservice_sqlite import json_conditions, json_text
@@ -89,7 +90,7 @@ class SqliteDialect(SqlDialect):
             # `transaction` ends every transaction that it begins, so returned connections are
             # clean. The one returned last has the warmest cache.
             self._pool = {
-                "poolclass": QueuePool,
+                "poolclass": ElasticPool,
                 "pool_size": pool_size,
                 "max_overflow": max_overflow,
                 "pool_timeout": config.lock_seconds,

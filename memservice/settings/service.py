@@ -127,7 +127,10 @@ class Db(Group):
     pool_pre_ping: bool = setting(True, "check that a pooled connection works before it is used")
     pool_size: int = setting(10, "connections kept open by each process", low=1, high=10_000)
     max_overflow: int = setting(
-        20, "further connections that a busy process may open", low=0, high=10_000
+        20,
+        "further connections that a busy process may open; closed if unused for a minute",
+        low=0,
+        high=10_000,
     )
     pool_timeout: float = setting(
         5.0,
