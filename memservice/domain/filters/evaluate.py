@@ -22,6 +22,7 @@ from memservice.domain.filters.ast import (
     Not,
     OneOf,
     Ordering,
+    Scalar,
     Substring,
 )
 from memservice.domain.filters.jsontext import contains, fold, order, value_number, value_text
@@ -32,24 +33,26 @@ _ORDERED = frozenset({bool, int, float, str, datetime})
 def matches(row: Any, node: Condition) -> bool:
     """Whether the record `row` satisfies `node`. Values of different types (a bool is not a number)
     are neither equal nor ordered."""
+    # Conjunctions of equalities first: nearly all conditions are, and a storage may ask this of
+    # each of its rows.
+    if type(node) is All:
+        for part in node.parts:
+            if not (_equals(row, part) if type(part) is Equal else matches(row, part)):
+                return False
+        return True
     match node:
         case All(parts):
             return all(matches(row, part) for part in parts)
+        case Equal():
+            return _equals(row, node)
+        case OneOf(field, values):
+            return _is_one_of(getattr(row, field), values)
         case Any_(parts):
             return any(matches(row, part) for part in parts)
         case Not(part):
             return not matches(row, part)
-        case Equal(field, value):
-            return _order(getattr(row, field), value) == 0
         case Compare(field, op, value):
             return _holds(_order(getattr(row, field), value), op)
-        case OneOf(field, values):
-            row_value = getattr(row, field)
-            return (
-                row_value in values
-                if isinstance(row_value, str)
-                else any(_order(row_value, value) == 0 for value in values)
-            )
         case IsNull(field):
             return getattr(row, field) is None
         case Substring(field, needle):
@@ -91,6 +94,23 @@ def _key_compare(row_value: Any, node: KeyCompare) -> bool:
         return _holds((text > node.operand) - (text < node.operand), node.op)
     number = value_number(row_value)
     return number is not None and _holds(order(number, node.operand), node.op)
+
+
+def _equals(row: Any, node: Equal) -> bool:
+    row_value, value = getattr(row, node.field), node.value
+    if type(row_value) is type(value) and type(value) in _ORDERED:
+        return bool(row_value == value)
+    return _order(row_value, value) == 0
+
+
+def _is_one_of(row_value: Any, values: tuple[Scalar, ...]) -> bool:
+    if isinstance(row_value, str):
+        return row_value in values
+    kind = type(row_value) if type(row_value) in _ORDERED else None
+    for value in values:
+        if row_value == value if type(value) is kind else _order(row_value, value) == 0:
+            return True
+    return False
 
 
 def _order(row_value: Any, value: Any) -> int | None:
