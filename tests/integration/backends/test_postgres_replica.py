@@ -24,6 +24,9 @@ from support.processes.processes import eventually
 from support.stores.postgres_server import OwnServer, StreamingReplica, connect, drop_database
 from support.stores.postgres_store import migrated, new_store, opened
 
+# In one process, which starts the primary and its replica once.
+pytestmark = pytest.mark.xdist_group("postgres-replica")
+
 
 @dataclass(frozen=True)
 class Pair:

@@ -24,6 +24,9 @@ from memservice_sql.storage import SqlStorage
 from support.stores.plans import plan_of_postgres, plan_of_sqlite, scans, trace
 from support.stores.stores import DIALECTS, migrated_on
 
+# In one process, which fills the stores once.
+pytestmark = pytest.mark.xdist_group("sql-cost")
+
 SIZES = (10, 10_000)
 
 
