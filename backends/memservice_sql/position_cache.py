@@ -8,7 +8,7 @@ it needs, and of a session that has grown the new positions.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -51,6 +51,7 @@ class StoredPositions(Protocol):
         ...
 
 
+_SESSION_KEY = itemgetter(1)
 _PLACE = itemgetter(1, 3)
 """The session and the seq of a position."""
 
@@ -77,7 +78,8 @@ class PositionCache:
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self._by_key: dict[int, Position] = {}
         self._read: dict[int, int] = {}
-        """Session → the number of its positions that were read one by one."""
+        """Session → the number of its positions that were read one by one lately."""
+        self._read_in_all = 0
         self._loading: set[int] = set()
 
     def around(self, stored: StoredPositions, keys: Sequence[int], distance: int) -> list[Position]:
@@ -103,6 +105,8 @@ class PositionCache:
         if missing:
             rows = stored.around(missing, distance)
             self._note(stored, rows)
+            if not result:
+                return rows
             result = list({row.key: row for row in (*result, *rows)}.values())
         return result
 
@@ -162,17 +166,23 @@ class PositionCache:
     def _note(self, stored: StoredPositions, rows: Sequence[Position]) -> None:
         """Note positions that were read one by one, and read those sessions as a whole for which it
         pays."""
-        read: dict[int, int] = {}
-        for row in rows:
-            read[row.session_key] = read.get(row.session_key, 0) + 1
         with self._lock:
-            if len(self._read) > self._max_messages:
+            self._read_in_all += len(rows)
+            if self._read_in_all > 2 * self._max_messages:
+                # In more sessions than there is room for, none is read often enough.
                 self._read.clear()
+                self._read_in_all = len(rows)
+            read = Counter(map(_SESSION_KEY, rows))
             for session_key, number in read.items():
                 self._read[session_key] = self._read.get(session_key, 0) + number
+            # A session has at least as many messages as the position of each.
+            too_long = {row[1] for row in rows if row[3] > self._read[row[1]]}
+        possible = sorted(read.keys() - too_long)
+        if not possible:
+            return
         pays = [
             state
-            for state in stored.states(sorted(read))
+            for state in stored.states(possible)
             if 0 < state.message_count <= min(self._read.get(state.key, 0), self._max_messages)
         ]
         if pays:
