@@ -275,6 +275,11 @@ class PostgresDialect(SqlDialect):
     def spread_merges(self, connection: sa.Connection) -> None:
         """The index bounds it itself (`gin_pending_list_limit`)."""
 
+    def sample_texts(self, connection: sa.Connection) -> None:
+        from memservice_postgres import search_schema
+
+        connection.exec_driver_sql(search_schema.SAMPLE)
+
     def close(self) -> None:
         """There is nothing to release."""
 

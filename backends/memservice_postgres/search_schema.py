@@ -15,6 +15,15 @@ _AVAILABLE = (
     "SELECT collname FROM pg_collation WHERE collname = ANY(%s) AND collencoding IN (-1, 6)"
 )
 
+SAMPLE_SHARE = 32
+IS_SAMPLED = f"(hashint8(id) & {SAMPLE_SHARE - 1}) = 0"
+"""One text in `SAMPLE_SHARE`, whichever these are."""
+SAMPLE = (
+    "CREATE INDEX IF NOT EXISTS text_rows_sample ON text_rows USING gin (terms) WITH "
+    f"(fastupdate = on, gin_pending_list_limit = 64) WHERE {IS_SAMPLED}"
+)
+"""To estimate how many texts have a frequent term (`memservice_postgres.stored_texts`)."""
+
 STATEMENTS = (
     # For lists that callers filter by metadata, of tables with many rows and few writes. Messages
     # are filtered within a session: an index on their metadata costs each write more than it saves.
@@ -45,6 +54,7 @@ STATEMENTS = (
         "CREATE INDEX text_rows_terms ON text_rows USING gin (terms) WITH (fastupdate = on, "
         "gin_pending_list_limit = 256)"
     ),
+    SAMPLE,
     # Each workspace's statistics, in several parts, so that writers do not wait for each other's
     # commit. Readers add the parts up. `revision` and `removal` are random numbers of the last
     # change, and of the last that removed texts (`memservice_sql.text_cache`).

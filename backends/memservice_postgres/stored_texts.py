@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from memservice_postgres.connections import Driver
-from memservice_postgres.term_counts import TermCounts
+from memservice_postgres.search_schema import IS_SAMPLED, SAMPLE_SHARE
+from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_blocks import TextBlock, block_of, numbered
 from memservice_sql.text_cache import MAX_ID_DISTANCE, TextState
 
@@ -18,21 +19,35 @@ OVERLAP = 4 * 200
 """How far before the newest id texts are read again, when texts were added: another transaction may
 have stored one with a lower key later. If that is not enough, their number tells."""
 
-# The number of rows with each term: counted up to a limit, in the physical order of rows, which is
-# roughly the order of insertion. Larger numbers are estimated from the share of the workspace's
-# rows that were read when the limit was reached.
-_STATISTICS = """
-    SELECT NULL, coalesce(sum(documents), 0)::bigint, coalesce(sum(length), 0)::bigint,
-        coalesce(bit_xor(revision), 0), coalesce(bit_xor(removal), 0)
-    FROM text_statistics WHERE workspace_key = %(workspace)s AND kind = %(kind)s
+MIN_SAMPLED = 16
+"""Rows of a term in the sample from which its number is estimated: the standard error is a quarter,
+which changes the weight of the term, a logarithm, by 4 %."""
+MAX_SAMPLED = 400
+"""Rows of the sample that are read for a term."""
+
+# Rare terms are counted one row after the other, which is cheap because they are rare. The number
+# of frequent ones is estimated from a sample: PostgreSQL reads all postings of a term before it
+# counts the first row, and each row from another page.
+_STATISTICS = f"""
+    WITH state AS MATERIALIZED (
+        SELECT coalesce(sum(documents), 0)::bigint AS documents,
+            coalesce(sum(length), 0)::bigint AS length,
+            coalesce(bit_xor(revision), 0) AS revision, coalesce(bit_xor(removal), 0) AS removal
+        FROM text_statistics WHERE workspace_key = %(workspace)s AND kind = %(kind)s
+    )
+    SELECT NULL, documents, length, revision, removal FROM state
     UNION ALL
-    SELECT wanted.term, found.rows, 0, found.first, found.last
-        FROM unnest(%(terms)s::text[]) AS wanted (term) CROSS JOIN LATERAL (
+    SELECT wanted.term, CASE
+            WHEN sampled.rows < %(min_sampled)s OR state.documents <= %(exact_documents)s
+            THEN (SELECT count(*) FROM text_rows WHERE terms @> ARRAY[wanted.term])
+        END, sampled.rows, sampled.first, sampled.last
+    FROM state CROSS JOIN unnest(%(terms)s::text[]) AS wanted (term) CROSS JOIN LATERAL (
         SELECT count(*) AS rows, min(id) AS first, max(id) AS last FROM (
-            SELECT id FROM text_rows WHERE terms @> ARRAY[wanted.term] LIMIT %(limit)s
+            SELECT id FROM text_rows
+            WHERE terms @> ARRAY[wanted.term] AND {IS_SAMPLED} LIMIT %(max_sampled)s
         ) AS held
-    ) AS found
-"""
+    ) AS sampled
+"""  # noqa: S608 - a constant
 _EXTENT = "SELECT min(id), max(id) FROM text_rows WHERE workspace_key = %s AND kind = %s"
 _TEXTS = """
     SELECT r.id, r.session_key, r.author_key, r.observer_key, r.observed_key, r.level, r.length,
@@ -47,14 +62,14 @@ _NEWER = (
 
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
-    """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. Texts
-    with a term are counted up to `count_limit`; larger numbers are estimated. `counts` remembers
-    those of frequent terms."""
+    """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. In a
+    workspace of more than `exact_documents` texts, numbers of frequent terms are estimated.
+    `counts` remembers them."""
 
     driver: Driver
     workspace_key: int
     kind: int
-    count_limit: int
+    exact_documents: int
     counts: TermCounts
     is_reading: bool
 
@@ -63,25 +78,22 @@ class StoredTexts:
         return {"workspace": self.workspace_key, "kind": self.kind}
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
-        known_terms = self.counts.known_terms(terms)
-        state, row_counts = self._count([term for term in terms if term not in known_terms])
-        row_counts |= self.counts.of(known_terms, state)
-        changed_terms = [term for term in known_terms if term not in row_counts]
-        if changed_terms:
-            row_counts |= self._count(changed_terms)[1]
-        return state, row_counts
+        return self.counts.statistics(terms, self._count)
 
     def _count(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
-        limit = self.count_limit + 1
-        values = {**self._workspace, "terms": list(terms), "limit": limit}
+        values = {
+            **self._workspace,
+            "terms": list(terms),
+            "exact_documents": self.exact_documents,
+            "min_sampled": MIN_SAMPLED,
+            "max_sampled": MAX_SAMPLED,
+        }
         (_, *numbers), *statistics = self.driver.execute(_STATISTICS, values).fetchall()
         state = TextState(self.workspace_key, self.kind, *numbers)
-        row_counts = {term: rows for term, rows, *_ in statistics}
-        if any(rows == limit for rows in row_counts.values()):
-            row_counts = _estimated(
-                self.driver, self._workspace, statistics, state.documents, limit
-            )
-        self.counts.note(row_counts, state)
+        row_counts = {term: rows for term, rows, *_ in statistics if rows is not None}
+        sampled = [row for row in statistics if row[1] is None]
+        if sampled:
+            row_counts |= _estimated(self.driver, self._workspace, sampled, state.documents)
         return state, row_counts
 
     def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
@@ -104,20 +116,20 @@ class StoredTexts:
 
 
 def _estimated(
-    driver: Driver,
-    workspace: Mapping[str, int],
-    statistics: Sequence[Any],
-    documents: int,
-    limit: int,
+    driver: Driver, workspace: Mapping[str, int], sampled: Sequence[Any], documents: int
 ) -> dict[str, int]:
-    """The number of rows with each term. If counting reached the limit, it is estimated from the
-    share of rows that were read."""
-    first, last = driver.execute(_EXTENT, (workspace["workspace"], workspace["kind"])).fetchall()[0]
-    row_counts: dict[str, int] = {}
-    for term, rows, _, lowest, highest in statistics:
-        if rows == limit:
-            share = min(1.0, (highest - lowest + 1) / (last - first + 1))
-            rows = min(max(documents, rows), round(rows / share))
-        if rows:
-            row_counts[term] = rows
-    return row_counts
+    """The number of rows with each term. If not all rows of the sample were read, the share of the
+    workspace in which those are that were read tells how many there are."""
+    shares: dict[str, float] = {}
+    if any(rows == MAX_SAMPLED for _, _, rows, *_ in sampled):
+        extent = (workspace["workspace"], workspace["kind"])
+        first, last = driver.execute(_EXTENT, extent).fetchall()[0]
+        shares = {
+            term: min(1.0, (highest - lowest + 1) / (last - first + 1))
+            for term, _, rows, lowest, highest in sampled
+            if rows == MAX_SAMPLED
+        }
+    return {
+        term: min(documents, round(SAMPLE_SHARE * rows / shares.get(term, 1.0)))
+        for term, _, rows, *_ in sampled
+    }

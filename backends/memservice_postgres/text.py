@@ -14,6 +14,9 @@ from itertools import accumulate, chain
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from memservice.domain.ranking import HitTable
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
@@ -23,9 +26,15 @@ from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
 from memservice_postgres.stored_texts import StoredTexts
-from memservice_postgres.term_counts import TermCounts
-from memservice_sql.text_blocks import SearchTerm, best
-from memservice_sql.text_cache import TextCache, can_search, is_reading, random_number
+from memservice_sql.term_counts import TermCounts
+from memservice_sql.text_blocks import SearchTerm, best, best_of_rows
+from memservice_sql.text_cache import (
+    MAX_DOCUMENTS,
+    TextCache,
+    can_search,
+    is_reading,
+    random_number,
+)
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -36,6 +45,8 @@ MAX_TERM_LENGTH = 200
 """Maximum indexed characters of a term; the rest is cut. The size of an index entry is limited."""
 MAX_PICKED = 8
 """Maximum terms of a query whose counts the server picks from a row."""
+MAX_OF_RAREST = 4_000
+"""Rows of the rarest terms that are all read in a large workspace, to find the newest."""
 MAX_COUNTED = 32_767
 """Maximum counted occurrences of a term in one text."""
 PARTS = 64
@@ -125,7 +136,7 @@ _POSTINGS = """
 _RAREST = """
     SELECT r.id, r.length, {counts} FROM text_rows r
     WHERE r.id = ANY(ARRAY(
-        SELECT held.id FROM unnest(%(rare)s::text[], %(weights)s::bigint[]) AS w (term, weight)
+        SELECT held.id FROM unnest(%(rare)s::text[], %(rare_weights)s::bigint[]) AS w (term, weight)
         CROSS JOIN LATERAL (SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits})
             AS held
         GROUP BY held.id ORDER BY sum(w.weight) DESC, held.id DESC LIMIT %(limit)s
@@ -139,6 +150,26 @@ _EACH_COMMON = """
     SELECT held.* FROM unnest(%(terms)s::text[]) AS w (term) CROSS JOIN LATERAL (
         SELECT r.id, r.length, {counts} FROM text_rows r
             WHERE r.terms @> ARRAY[w.term] {fits} LIMIT %(limit)s
+    ) AS held
+"""
+
+# In large workspaces. Rows with one of these terms and a more common one: the index reads only
+# their postings, and only such rows are read from the table.
+_SEVERAL = """
+    SELECT held.* FROM unnest(%(several)s::text[]) WITH ORDINALITY AS w (term, number)
+    CROSS JOIN LATERAL (
+        SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.terms @> ARRAY[w.term]
+            AND r.terms && (%(terms)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
+    ) AS held
+"""
+# The newest rows with each of these terms. The sum keeps the planner from reading all rows from the
+# newest one on.
+_NEWEST = """
+    SELECT held.* FROM unnest(%(newest)s::text[]) AS w (term) CROSS JOIN LATERAL (
+        SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.id = ANY(ARRAY(
+            SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
+            ORDER BY r.id + 0 DESC LIMIT %(limit)s
+        ))
     ) AS held
 """
 
@@ -159,8 +190,8 @@ class PostgresTextIndex:
     in memory (`memservice_sql.text_cache`).
 
     `budget` bounds the postings that one search reads once it has enough candidates. Beyond it, the
-    most common terms are used for ranking only. Rows with a term are counted up to `count_limit`;
-    larger numbers are estimated.
+    most common terms are used for ranking only. In a workspace of more than `exact_documents`
+    texts, numbers of frequent terms are estimated, and fewer rows are read.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
@@ -168,12 +199,12 @@ class PostgresTextIndex:
     def __init__(
         self,
         budget: int = 10_000,
-        count_limit: int = 10_000,
+        exact_documents: int = MAX_DOCUMENTS,
         cache: TextCache | None = None,
         counts: TermCounts | None = None,
     ) -> None:
         self._budget = budget
-        self._count_limit = count_limit
+        self._exact_documents = exact_documents
         self._cache = cache or TextCache()
         self._counts = counts or TermCounts()
 
@@ -267,11 +298,9 @@ class PostgresTextIndex:
         for term, stored_term in prefixed.items():
             names.setdefault(stored_term, []).append(term)
         texts = StoredTexts(
-            driver, workspace_key, code, self._count_limit, self._counts, is_reading(tx)
+            driver, workspace_key, code, self._exact_documents, self._counts, is_reading(tx)
         )
-        # Beyond the limit, numbers are estimated.
-        exact = min(self._budget, self._count_limit)
-        state, blocks, row_counts = self._cache.prepare(texts, names, exact)
+        state, blocks, row_counts = self._cache.prepare(texts, names, self._budget)
         documents = state.documents
         frequencies = {term: row_counts.get(prefixed[term], 0) for term in terms}
         matches = TextMatches(documents, state.mean_length, frequencies)
@@ -294,17 +323,16 @@ class PostgresTextIndex:
         workspace_parameters = {"workspace": workspace_key, "kind": code}
         query = _Query(driver, workspace_parameters, index_filter, search_terms, names)
         if ids is None:
-            hits = self._hits(query, k)
+            is_large = documents > self._exact_documents
+            hits = self._hits_of_many(query, k) if is_large else self._hits(query, k)
         else:
             hits = _best(query, _rows_of_keys(query, [key * 4 + code for key in ids]), k)
         return replace(matches, hits=hits)
 
-    def _hits(self, query: _Query, k: int) -> list[TextHit]:
+    def _hits(self, query: _Query, k: int) -> Sequence[TextHit]:
         """The `k` rows with the rarest terms, with the count of each term."""
         if query.index_filter.sessions is not None and _have_few_rows(query):
-            weights = [term.weight for term in query.terms]
-            rows_of_sessions = query.execute(_IN_SESSIONS, {"weights": weights, "limit": k})
-            return _best(query, rows_of_sessions, k)
+            return _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
         affordable_count = sum(
             total <= self._budget for total in accumulate(term.rows for term in query.terms)
         )
@@ -317,8 +345,8 @@ class PostgresTextIndex:
             rows.update({row[0]: row for row in query.execute(sql, {**values, "limit": limit})})
 
         if rare_terms:
-            weights = [term.weight for term in rare_terms]
-            read(_RAREST, 4 * k, rare=[term.term for term in rare_terms], weights=weights)
+            rare = [term.term for term in rare_terms]
+            read(_RAREST, 4 * k, rare=rare, rare_weights=[term.weight for term in rare_terms])
         if len(rows) < k and len(common_terms) > 1:
             # First the rows with the rarest of the common terms and another common term.
             read(
@@ -330,6 +358,32 @@ class PostgresTextIndex:
         if len(rows) < k:
             read(_EACH_COMMON, k, terms=[term.term for term in common_terms])
         return _best(query, rows.values(), k)
+
+    def _hits_of_many(self, query: _Query, k: int) -> HitTable:
+        """The same in a workspace of so many texts that it takes too long to read all rows of the
+        rare terms: first those with several terms, then the newest with the rarest."""
+        if query.index_filter.sessions is not None and _have_few_rows(query):
+            return _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
+        rows: dict[int, Row] = {}
+
+        def read(sql: str, limit: int, **values: Sequence[str]) -> None:
+            rows.update({row[0]: row for row in query.execute(sql, {**values, "limit": limit})})
+
+        names = [term.term for term in query.terms]
+        if len(names) > 1:
+            totals = accumulate(term.rows for term in query.terms)
+            affordable_count = sum(total <= self._budget for total in totals)
+            read(_SEVERAL, 4 * k, several=names[: max(1, affordable_count)])
+        hits = _best(query, rows.values(), k)
+        # No row that only has the rarest term is better than `k` rows that weigh as much.
+        if len(hits) < k or _weight(query, hits, k - 1) < query.terms[0].weight:
+            newest = _rarest(query.terms, k)
+            if newest:
+                read(_NEWEST, k, newest=newest)
+            if len(rows) < k:
+                read(_EACH_COMMON, k, terms=names)
+            hits = _best(query, rows.values(), k)
+        return hits
 
 
 class _SearchTerm(NamedTuple):
@@ -361,9 +415,33 @@ class _Query(NamedTuple):
         shared_values = {**self.workspace_parameters, **filter_values}
         return self.driver.execute(
             sql.format(fits=fits, counts=counts).encode(),
-            {**shared_values, "terms": terms, "wanted": terms, **values},
+            {
+                **shared_values,
+                "terms": terms,
+                "wanted": terms,
+                "weights": [term.weight for term in self.terms],
+                **values,
+            },
             binary=binary,
         ).fetchall()
+
+
+def _weight(query: _Query, hits: HitTable, number: int) -> int:
+    """The total weight of the terms of one hit."""
+    counts = dict(zip(hits.terms, hits.counts[number].tolist(), strict=True))
+    return sum(term.weight for term in query.terms if counts[query.names[term.term][0]])
+
+
+def _rarest(terms: Sequence[_SearchTerm], k: int) -> list[str]:
+    """So many of the rarest terms that `k` rows have one, without those of too many rows."""
+    rarest: list[str] = []
+    total = 0
+    for term in terms:
+        if total >= k or total + term.rows > MAX_OF_RAREST:
+            break
+        rarest.append(term.term)
+        total += term.rows
+    return rarest
 
 
 def _postings(query: _Query) -> list[Postings]:
@@ -390,22 +468,29 @@ def _have_few_rows(query: _Query) -> bool:
     return count < enough
 
 
-def _best(query: _Query, rows: Iterable[Row], k: int) -> list[TextHit]:
+def _best(query: _Query, rows: Iterable[Row], k: int) -> HitTable:
     """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
     of each term."""
-    weights = {term.term: term.weight for term in query.terms}
-    ranked: list[tuple[int, int, int, dict[str, int]]] = []
-    for id, length, counts, terms in rows:
-        weight = 0
-        term_counts: dict[str, int] = {}
-        for term, count in zip(weights if terms is None else terms, counts, strict=True):
-            if count is not None and term in weights:
-                weight += weights[term]
-                for name in query.names[term]:
-                    term_counts[name] = count
-        ranked.append((weight, id, length, term_counts))
-    ranked.sort(reverse=True)  # by weight, then by id, which is unique
-    return [TextHit(id // 4, term_counts, length) for _, id, length, term_counts in ranked[:k]]
+    names = [term.term for term in query.terms]
+    ids: list[int] = []
+    lengths: list[int] = []
+    counts: list[list[int | None]] = []
+    for id, length, row_counts, terms in rows:
+        ids.append(id)
+        lengths.append(length)
+        if terms is None:
+            counts.append(row_counts)
+        else:
+            count_of = dict(zip(terms, row_counts, strict=True))
+            counts.append([count_of.get(name) for name in names])
+    return best_of_rows(
+        np.array(ids, np.int64),
+        np.array(lengths, np.int32),
+        # None becomes 0.
+        np.nan_to_num(np.array(counts, np.float64).reshape(-1, len(names))).astype(np.int32),
+        [SearchTerm(term.term, term.weight, query.names[term.term]) for term in query.terms],
+        k,
+    )
 
 
 def _remove(driver: Driver, ids: list[int]) -> int:

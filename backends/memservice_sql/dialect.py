@@ -163,5 +163,10 @@ class SqlDialect(ABC):
         database would merge much of it at once."""
 
     @abstractmethod
+    def sample_texts(self, connection: sa.Connection) -> None:
+        """In migration 0015: index a sample of the texts, if the database estimates from one how
+        many have a frequent term."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release the dialect's resources in this process."""

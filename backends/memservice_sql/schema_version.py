@@ -6,6 +6,7 @@ from __future__ import annotations
 HISTORY = (
     *("0001", "0002", "0003", "0004", "0005", "0006", "0007"),
     *("0008", "0009", "0010", "0011", "0012", "0013", "0014"),
+    "0015",
 )
 """Every revision, oldest first; the last one is this release's."""
 

@@ -224,11 +224,28 @@ def best(
         position_of_row = positions[rows_of_term]
         is_chosen = position_of_row >= 0
         counts[position_of_row[is_chosen], number] = counts_of_term[is_chosen]
+    return _hits(ids[chosen], lengths[chosen], counts, terms)
+
+
+def best_of_rows(
+    ids: Integers, lengths: Short, counts: Short, terms: Sequence[SearchTerm], k: int
+) -> HitTable:
+    """The same of texts that were read from the database. `counts`: texts × terms, how often each
+    text contains each term."""
+    weights = np.zeros(len(ids))
+    for number, term in enumerate(terms):  # in the order of the terms, see `best`
+        weights += np.where(counts[:, number] > 0, term.weight, 0.0)
+    order = np.lexsort((ids, weights))[::-1]
+    chosen = order[counts[order].any(axis=1)][:k]
+    return _hits(ids[chosen], lengths[chosen], counts[chosen], terms)
+
+
+def _hits(ids: Integers, lengths: Short, counts: Short, terms: Sequence[SearchTerm]) -> HitTable:
     columns = [number for number, term in enumerate(terms) for _ in term.names]
     names = [name for term in terms for name in term.names]
     if len(names) > len(terms):
         counts = counts[:, columns]
-    return HitTable(ids[chosen] // 4, lengths[chosen], names, counts)
+    return HitTable(ids // 4, lengths, names, counts)
 
 
 def _postings(

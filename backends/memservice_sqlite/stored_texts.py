@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
+from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_cache import MAX_ID_DISTANCE, TextState
 from memservice_sqlite.narrowing import array
 
@@ -41,24 +42,32 @@ def rows_of(connection: Connection, sql: str, values: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
-    """See `memservice_sql.text_cache.StoredTexts`. Terms are tokens without `prefix`."""
+    """See `memservice_sql.text_cache.StoredTexts`. Terms are tokens without `prefix`. `counts`
+    remembers how many texts have a frequent term."""
 
     connection: Connection
     workspace_key: int
     kind: int
     prefix: str
+    counts: TermCounts
     is_reading: bool
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
+        state, row_counts = self.counts.statistics(
+            [self.prefix + term for term in terms], self._count
+        )
+        return state, {term[len(self.prefix) :]: rows for term, rows in row_counts.items()}
+
+    def _count(self, prefixed: Collection[str]) -> tuple[TextState, dict[str, int]]:
+        """With the prefix."""
         state = TextState(self.workspace_key, self.kind, 0, 0, 0, 0)
         row_counts: dict[str, int] = {}
-        prefixed = array(self.prefix + term for term in terms)
-        values = (self.workspace_key, self.kind, prefixed)
+        values = (self.workspace_key, self.kind, array(prefixed))
         for term, *numbers in rows_of(self.connection, _STATISTICS, values):
             if term is None:
                 state = TextState(self.workspace_key, self.kind, *numbers)
             else:
-                row_counts[term[len(self.prefix) :]] = numbers[0]
+                row_counts[term] = numbers[0]
         return state, row_counts
 
     def read(self, newest: int | None) -> tuple[TextBlock, TextState]:

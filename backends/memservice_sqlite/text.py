@@ -12,16 +12,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, compress
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection
 
+from memservice.domain.ranking import HitTable
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
-from memservice.spi.text import TextHit, TextMatches, TextRow
-from memservice_sql.text_cache import TextCache, can_search, is_reading, random_number
+from memservice.spi.text import TextMatches, TextRow
+from memservice_sql.term_counts import TermCounts
+from memservice_sql.text_cache import (
+    MAX_DOCUMENTS,
+    TextCache,
+    can_search,
+    is_reading,
+    random_number,
+)
 from memservice_sqlite import text_merges
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
 from memservice_sqlite.stored_texts import StoredTexts, rows_of
@@ -31,6 +39,11 @@ if TYPE_CHECKING:
 
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
+MIN_ROWS = 10_000
+"""FTS5 counts the rows with a term in 0.04 µs each; numbers from this one on are remembered."""
+MAX_COMPARED = 100_000
+"""Postings of common terms that are compared with those of the rare ones in a large workspace: FTS5
+does so in 0.04 µs each."""
 MAX_TERM_LENGTH = 200
 """Maximum indexed characters of a term; the rest is cut. FTS5 truncates tokens at 32 kB."""
 
@@ -141,14 +154,23 @@ class SqliteTextIndex:
     memory (`memservice_sql.text_cache`).
 
     `budget` bounds the postings that one search reads once it has enough candidates. Beyond it, the
-    most common terms are used for ranking only.
+    most common terms are used for ranking only. In a workspace of more than `exact_documents`
+    texts, fewer rows are read.
     """
 
     capabilities = frozenset({Capability.TRANSACTIONAL})
 
-    def __init__(self, budget: int = 10_000, cache: TextCache | None = None) -> None:
+    def __init__(
+        self,
+        budget: int = 10_000,
+        exact_documents: int = MAX_DOCUMENTS,
+        cache: TextCache | None = None,
+        counts: TermCounts | None = None,
+    ) -> None:
         self._budget = budget
+        self._exact_documents = exact_documents
         self._cache = cache or TextCache()
+        self._counts = counts or TermCounts(MIN_ROWS)
 
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]
@@ -249,7 +271,7 @@ class SqliteTextIndex:
         # `token` encodes upper case too, so these are exactly the tokens that FTS5 stores.
         tokens = {term: token(term) for term in terms}
         prefix = _prefix(code, workspace_key)
-        texts = StoredTexts(connection, workspace_key, code, prefix, is_reading(tx))
+        texts = StoredTexts(connection, workspace_key, code, prefix, self._counts, is_reading(tx))
         state, blocks, rows_of_token = self._cache.prepare(
             texts, set(tokens.values()), self._budget
         )
@@ -282,7 +304,8 @@ class SqliteTextIndex:
         else:
             rows = _rows_of_keys(connection, code, workspace_key, ids, index_filter)
         if rows is None:
-            rows = self._candidates(connection, prefix, search_terms, k, index_filter)
+            is_large = documents > self._exact_documents
+            rows = self._candidates(connection, prefix, search_terms, k, index_filter, is_large)
         return replace(matches, hits=_best(rows, search_terms, term_of_token, k))
 
     def _candidates(
@@ -292,9 +315,10 @@ class SqliteTextIndex:
         search_terms: Sequence[_SearchTerm],
         k: int,
         index_filter: IndexFilter,
+        is_large: bool,
     ) -> list[_Candidate]:
         """Rows with the rarest terms: the best `k` if the postings of all terms were read, else up
-        to `4 * k`."""
+        to `4 * k`, or `2 * k` in a large workspace, where more of the common terms count."""
         # Imports numpy at the first search.
         from memservice_sqlite.postings import Postings
 
@@ -314,13 +338,22 @@ class SqliteTextIndex:
         )
         read(dict(list(queries.items())[:affordable_count]))
         common_queries = list(queries)[affordable_count:]
+        if is_large and affordable_count:
+            rare = " OR ".join(list(queries)[:affordable_count])
+            totals = accumulate(term.rows for term in search_terms[affordable_count:])
+            compared = [
+                query
+                for query, total in zip(common_queries, totals, strict=True)
+                if total <= MAX_COMPARED
+            ]
+            read({f"({rare}) AND {query}": queries[query] for query in compared})
         if len(common_queries) > 1 and postings.rows < k:
             # First the rows with the rarest of the common terms and another common term.
             rarest, *others = common_queries
             read({f"{rarest} AND ({' OR '.join(others)})": queries[rarest]}, self._budget)
         if common_queries and postings.rows < k:
             read(dict.fromkeys(common_queries, 0.0), k)
-        best = postings.best(4 * k if common_queries else k)
+        best = postings.best((2 if is_large else 4) * k if common_queries else k)
         return rows_of(connection, _ROWS, (array(best),)) if best else []
 
 
@@ -374,24 +407,31 @@ def _best(
     search_terms: Sequence[_SearchTerm],
     term_of_token: Mapping[str, str],
     k: int,
-) -> list[TextHit]:
+) -> HitTable:
     """The `k` rows whose terms have the greatest total weight (ties: newest first), with the count
     of each term."""
-    marks = [(term_of_token[term.token], f" {term.token}=", term.weight) for term in search_terms]
-    ranked: list[tuple[float, int, int, dict[str, int]]] = []
-    for id, length, terms in rows:
-        counts: dict[str, int] = {}
-        weight = 0.0
-        for term, mark, term_weight in marks:
-            position = terms.find(mark)
-            if position >= 0:
-                start = position + len(mark)
-                counts[term] = int(terms[start : terms.index(" ", start)])
-                weight += term_weight
-        if counts:
-            ranked.append((weight, id, length, counts))
-    ranked.sort(reverse=True)  # by weight, then by id, which is unique
-    return [TextHit(id // 4, counts, length) for _, id, length, counts in ranked[:k]]
+    import numpy as np
+
+    from memservice_sql.text_blocks import SearchTerm, best_of_rows
+
+    counts = np.zeros((len(rows), len(search_terms)), np.int32)
+    for number, term in enumerate(search_terms):
+        mark = f" {term.token}="
+        has_term = [mark in terms for _, _, terms in rows]
+        for row in compress(range(len(rows)), has_term):
+            terms = rows[row][2]
+            start = terms.index(mark) + len(mark)
+            counts[row, number] = int(terms[start : terms.index(" ", start)])
+    return best_of_rows(
+        np.array([id for id, _, _ in rows], np.int64),
+        np.array([length for _, length, _ in rows], np.int32),
+        counts,
+        [
+            SearchTerm(term.token, term.weight, (term_of_token[term.token],))
+            for term in search_terms
+        ],
+        k,
+    )
 
 
 def _remove_rows(connection: Connection, rows: Iterable[tuple[int, int, int, int, str]]) -> int:

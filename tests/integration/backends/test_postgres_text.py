@@ -43,3 +43,9 @@ class TestPostgresTextOnASmallBudget(TextIndexContract):
     @pytest.fixture
     def open_index(self, storage: PostgresStorage) -> Callable[[], Engine[TextIndex]]:
         return lambda: Engine(PostgresTextIndex(budget=1), storage)
+
+
+class TestPostgresTextInALargeWorkspace(TextIndexContract):
+    @pytest.fixture
+    def open_index(self, storage: PostgresStorage) -> Callable[[], Engine[TextIndex]]:
+        return lambda: Engine(PostgresTextIndex(exact_documents=0), storage)

@@ -345,3 +345,22 @@ def test_a_process_stops_writing_when_a_newer_release_has_migrated(
             write_on()
         with storage.read() as tx:
             assert tx.facts.get("before") == "", "what is there can be read for as long as it can"
+
+
+def test_texts_of_an_older_store_are_sampled(tmp_path: Path) -> None:
+    with migrated_on("postgres", tmp_path) as storage:
+
+        def sample() -> list[str]:
+            with storage.engine.connect() as connection:
+                rows = connection.exec_driver_sql(
+                    "SELECT indexdef FROM pg_indexes WHERE indexname = 'text_rows_sample'"
+                )
+                return list(rows.scalars())
+
+        new = sample()
+        with storage.engine.begin() as connection:
+            connection.exec_driver_sql("DROP INDEX text_rows_sample")
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0014'")
+        storage.migrate()
+        assert storage.schema_version() == HEAD
+        assert (len(new), sample()) == (1, new)

@@ -43,6 +43,12 @@ class TestSqliteTextOnASmallBudget(TextIndexContract):
         return lambda: Engine(SqliteTextIndex(budget=1), file)
 
 
+class TestSqliteTextInALargeWorkspace(TextIndexContract):
+    @pytest.fixture
+    def open_index(self, file: SqliteFile) -> Callable[[], Engine[TextIndex]]:
+        return lambda: Engine(SqliteTextIndex(exact_documents=0), file)
+
+
 def add(file: SqliteFile, rows: list[TextRow], workspace: int = 1, kind: str = "message") -> None:
     file.write(lambda tx: SqliteTextIndex().add(tx, kind, workspace, rows))
 

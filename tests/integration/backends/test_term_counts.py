@@ -1,19 +1,21 @@
-"""PostgreSQL counts the texts with a frequent term once, while the texts change little."""
+"""The texts with a frequent term are counted once, while the texts change little."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from memservice.spi.index_filter import EVERYTHING
-from memservice.spi.text import TextRow
+from memservice.spi.text import TextIndex, TextRow
 from memservice_postgres.storage import PostgresStorage
-from memservice_postgres.term_counts import MAX_AGE, TermCounts
 from memservice_postgres.text import PostgresTextIndex
+from memservice_sql.storage import SqlStorage
+from memservice_sql.term_counts import MAX_AGE, TermCounts
 from memservice_sql.text_cache import TextCache
-from support.stores.postgres_server import drop_database
-from support.stores.postgres_store import migrated, new_store
+from memservice_sqlite.text import SqliteTextIndex
+from support.stores.stores import DIALECTS, migrated_on
 
 WORKSPACE = 1
 NUMBER = 200
@@ -23,11 +25,14 @@ FREQUENT, RARE = "tea", "axolotl"
 class Texts:
     """An index that remembers numbers from 50 texts on, and keeps no texts in memory."""
 
-    def __init__(self, storage: PostgresStorage) -> None:
+    def __init__(self, storage: SqlStorage) -> None:
         self._storage = storage
         self.now = 0.0
-        self.index = PostgresTextIndex(
-            cache=TextCache(max_bytes=0), counts=TermCounts(50, lambda: self.now)
+        cache, counts = TextCache(max_bytes=0), TermCounts(50, lambda: self.now)
+        self.index: TextIndex = (
+            PostgresTextIndex(cache=cache, counts=counts)
+            if isinstance(storage, PostgresStorage)
+            else SqliteTextIndex(cache=cache, counts=counts)
         )
         self._key = 0
 
@@ -45,16 +50,13 @@ class Texts:
         return tuple(matches.frequencies[term] for term in terms)
 
 
-@pytest.fixture
-def texts() -> Iterator[Texts]:
-    uri = new_store()
-    storage = migrated(uri)
-    texts = Texts(storage)
-    texts.add(NUMBER, FREQUENT)
-    texts.add(3, RARE)
-    yield texts
-    storage.close()
-    drop_database(uri)
+@pytest.fixture(params=DIALECTS)
+def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Texts]:
+    with migrated_on(request.param, tmp_path) as storage:
+        texts = Texts(storage)
+        texts.add(NUMBER, FREQUENT)
+        texts.add(3, RARE)
+        yield texts
 
 
 def test_a_frequent_term_is_counted_again_after_the_texts_changed_by_one_percent(
@@ -69,10 +71,12 @@ def test_a_frequent_term_is_counted_again_after_the_texts_changed_by_one_percent
 
 
 def test_a_frequent_term_is_counted_again_after_some_minutes(texts: Texts) -> None:
+    """However often it was searched meanwhile."""
     texts.frequencies(FREQUENT)
     texts.add(1, FREQUENT)
+    texts.now += MAX_AGE - 1
     assert texts.frequencies(FREQUENT) == (NUMBER,)
-    texts.now += MAX_AGE + 1
+    texts.now += 2
     assert texts.frequencies(FREQUENT) == (NUMBER + 1,)
 
 
@@ -83,7 +87,7 @@ def test_a_frequent_term_is_counted_again_once_a_text_is_removed(texts: Texts) -
 
 
 def test_the_memory_for_numbers_is_bounded(texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memservice_postgres.term_counts.MAX_TERMS", 1)
+    monkeypatch.setattr("memservice_sql.term_counts.MAX_TERMS", 1)
     texts.add(NUMBER, "mint")
     texts.frequencies(FREQUENT)
     texts.frequencies("mint")  # takes the place of the first one

@@ -1,0 +1,163 @@
+"""Text searches in workspaces of more texts than are counted and read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
+from memservice.spi.text import TextIndex, TextMatches, TextRow
+from memservice_postgres import stored_texts
+from memservice_postgres.connections import driver_of
+from memservice_postgres.storage import PostgresStorage
+from memservice_postgres.text import PostgresTextIndex
+from memservice_sql.storage import SqlStorage
+from memservice_sql.text_cache import TextCache
+from memservice_sqlite.text import SqliteTextIndex
+from support.stores.stores import DIALECTS, migrated_on
+
+WORKSPACE = 1
+EACH = 40
+"""The rarest term has so many rows."""
+
+
+class Texts:
+    """A workspace that counts as large, whose texts are not in memory."""
+
+    def __init__(self, storage: SqlStorage, budget: int) -> None:
+        self.storage = storage
+        cache = TextCache(max_bytes=0)
+        self.index: TextIndex = (
+            PostgresTextIndex(budget, exact_documents=0, cache=cache)
+            if isinstance(storage, PostgresStorage)
+            else SqliteTextIndex(budget, exact_documents=0, cache=cache)
+        )
+
+    def add(self, rows: Sequence[TextRow]) -> None:
+        self.storage.write(lambda tx: self.index.add(tx, "message", WORKSPACE, rows))
+
+    def search(self, *terms: str, k: int, index_filter: IndexFilter = EVERYTHING) -> TextMatches:
+        with self.storage.read() as tx:
+            return self.index.search(tx, "message", WORKSPACE, terms, k, index_filter)
+
+    def keys(self, *terms: str, k: int, index_filter: IndexFilter = EVERYTHING) -> list[int]:
+        matches = self.search(*terms, k=k, index_filter=index_filter)
+        return [hit.key for hit in matches.hits]
+
+
+@pytest.fixture(params=DIALECTS)
+def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Texts]:
+    """The term "rare" is in every tenth text, "common" in every second, "both" in every seventh."""
+    with migrated_on(request.param, tmp_path) as storage:
+        texts = Texts(storage, budget=100)
+        texts.add(
+            [
+                TextRow(
+                    key=n,
+                    terms=[
+                        f"n{n}",
+                        *(["rare"] if n % 10 == 0 else []),
+                        *(["common"] if n % 2 == 1 else []),
+                        *(["both"] if n % 7 == 0 else []),
+                    ],
+                    session=n % 2,
+                )
+                for n in range(1, 10 * EACH + 1)
+            ]
+        )
+        yield texts
+
+
+def test_texts_with_several_terms_come_first_and_then_the_newest(texts: Texts) -> None:
+    assert texts.keys("rare", "both", "common", k=8) == [
+        350,
+        280,
+        210,
+        140,
+        70,
+        *(key for key in (399, 385, 371)),
+    ]
+
+
+def test_the_newest_texts_of_the_rarest_term_are_found(texts: Texts) -> None:
+    assert texts.keys("rare", k=5) == [400, 390, 380, 370, 360]
+    assert texts.keys("rare", "n7", k=4) == [7, 400, 390, 380]
+
+
+def test_a_text_without_the_rarest_term_is_found_by_several_others(texts: Texts) -> None:
+    assert 399 in texts.keys("n400", "both", "common", k=10)
+
+
+def test_all_matches_are_found_if_there_are_fewer_than_asked_for(texts: Texts) -> None:
+    expected = {n for n in range(1, 401) if n % 10 == 0 or n % 7 == 0}
+    assert set(texts.keys("rare", "both", k=1_000)) == expected
+
+
+def test_a_filter_applies_to_every_step(texts: Texts) -> None:
+    even = IndexFilter(sessions=(0,))
+    keys = texts.keys("rare", "both", "common", k=1_000, index_filter=even)
+    assert set(keys) == {n for n in range(2, 401, 2) if n % 10 == 0 or n % 7 == 0}
+
+
+def test_more_terms_than_the_database_picks_one_by_one(texts: Texts) -> None:
+    terms = ["rare", "both", *(f"n{n}" for n in range(1, 12))]
+    assert set(texts.keys(*terms, k=30)) >= {*range(1, 12), 350, 280, 210, 140, 70}
+
+
+def test_hits_count_each_term(texts: Texts) -> None:
+    texts.add([TextRow(key=1_000, terms=["rare", "rare", "rare", "both"])])
+    hit = texts.search("rare", "both", k=10).hits[0]
+    assert (hit.key, dict(hit.terms), hit.length) == (1_000, {"rare": 3, "both": 1}, 4)
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[Texts]:
+    with migrated_on("postgres", tmp_path) as storage:
+        texts = Texts(storage, budget=10_000)
+        texts.add(
+            [
+                TextRow(key=n, terms=["tea", *(["mint"] if n % 4 == 0 else ["salt"])])
+                for n in range(1, 4_001)
+            ]
+        )
+        texts.add([TextRow(key=n, terms=["axolotl"]) for n in range(5_000, 5_005)])
+        yield texts
+
+
+@pytest.mark.parametrize("read", [10_000, 30])
+def test_numbers_of_frequent_terms_are_estimated_and_rare_ones_counted(
+    postgres: Texts, read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sample that is not read whole is extrapolated."""
+    monkeypatch.setattr(stored_texts, "MAX_SAMPLED", read)
+    frequencies = postgres.search("tea", "mint", "axolotl", "none", k=1).frequencies
+    assert (frequencies["axolotl"], frequencies["none"]) == (5, 0)
+    assert frequencies["tea"] == pytest.approx(4_000, rel=0.5)
+    assert frequencies["tea"] != 4_000
+    assert frequencies["mint"] == pytest.approx(1_000, rel=0.6)
+
+
+def test_numbers_in_a_small_workspace_are_exact(postgres: Texts) -> None:
+    postgres.index = PostgresTextIndex(exact_documents=4_005, cache=TextCache(max_bytes=0))
+    frequencies = postgres.search("tea", "mint", k=1).frequencies
+    assert (frequencies["tea"], frequencies["mint"]) == (4_000, 1_000)
+
+
+def test_the_sample_is_read_by_its_index(postgres: Texts) -> None:
+    values = {
+        "workspace": WORKSPACE,
+        "kind": 0,
+        "terms": ["m1_tea"],
+        "exact_documents": 0,
+        "min_sampled": 16,
+        "max_sampled": 400,
+    }
+    with postgres.storage.engine.connect() as connection:
+        rows = (
+            driver_of(connection).execute(f"EXPLAIN {stored_texts._STATISTICS}", values).fetchall()
+        )
+    plan = "\n".join(row[0] for row in rows)
+    assert "text_rows_sample" in plan
+    assert "Seq Scan on text_rows " not in plan
