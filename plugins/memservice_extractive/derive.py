@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from memservice.spi.reasoner import Derived, DeriveRequest, Statement, Utterance
 from memservice_extractive.attributes import attributes
 from memservice_extractive.facts import read
+from memservice_extractive.fiction import invented
 from memservice_extractive.language import UNSPACED, detect
 from memservice_extractive.prose import own_lines
 from memservice_extractive.replacing import with_replacements
@@ -30,14 +31,16 @@ def judged(
     `sentences.split`."""
     paragraphs = own_lines(content, author, names)
     language = detect("\n".join(paragraphs))
-    for paragraph in paragraphs:
-        for sentence in split(paragraph, language, exact=exact):
-            judgement = judge(sentence, language)
-            clause = statement_within(sentence, language, judgement.kind)
-            if clause:
-                yield clause, judge(clause, language)
-            else:
-                yield sentence, judgement
+    sentences = [sentence for each in paragraphs for sentence in split(each, language, exact=exact)]
+    for sentence, is_invented in zip(sentences, invented(sentences, language), strict=True):
+        judgement = judge(sentence, language)
+        clause = statement_within(sentence, language, judgement.kind)
+        if is_invented and judgement.kind == "statement":
+            yield sentence, Judgement("fiction")
+        elif clause:
+            yield clause, judge(clause, language)
+        else:
+            yield sentence, judgement
 
 
 def derive(request: DeriveRequest) -> Derived:

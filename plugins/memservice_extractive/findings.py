@@ -28,6 +28,7 @@ from memservice_extractive.evidence import (
     source_of_message,
     terms,
 )
+from memservice_extractive.fiction import invented
 from memservice_extractive.language import detect, words
 from memservice_extractive.nearest import closeness
 from memservice_extractive.question_content import stems_of
@@ -384,6 +385,11 @@ def _with_score(text: _Text, question: Question) -> _Scored:
     sentences = _with_subjects([part for part in _SENTENCE_END.split(content) if part]) or [content]
     language = detect(content)
     if text.is_message:
+        sentences = [
+            sentence
+            for sentence, is_invented in zip(sentences, invented(sentences, language), strict=True)
+            if not is_invented
+        ] or sentences
         sentences += [
             f"{one} {other}"
             for one, other in pairwise(sentences)

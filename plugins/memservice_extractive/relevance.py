@@ -71,6 +71,8 @@ _OTHER_PERSON = 0.5
 _UNREAL = 0.5
 _NO_VALUE = 0.5
 """The same for a statement without a time, number or name, if the question asks for one."""
+_VALUE = 0.05
+"""Added to that of one that has the time or number for which the question asks."""
 _REQUEST = 0.4
 """The same for a request that is kept, if the question is not about how to answer."""
 _REQUESTED = frozenset({STYLE, "nickname", "contact", "delivery", "email", "phone", "appointment"})
@@ -78,6 +80,12 @@ _REQUESTED = frozenset({STYLE, "nickname", "contact", "delivery", "email", "phon
 _NEAR_WORD = 0.8
 """What a word of the question counts that a statement has in another form, or as a part."""
 _OTHER_AUTHOR = 0.1
+
+_FAMILY = re.compile(
+    r"(?<![^\W_])(?:the family(?:'s)?|(?:die|der) familie|la familia|de la famille|la famille"
+    r"|della famiglia|la famiglia|d?a familia|семь[яеиюё]\w?)(?![^\W_])|一家人|全家人?|家族の?"
+)
+"""The family of the speaker, which is "we" in its statements, for folded text."""
 
 _KANA = re.compile(f"[{HIRAGANA_LETTERS}]")
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:])\W*([^\W_]+)")
@@ -106,8 +114,8 @@ class Question:
         if len(own) == 1:
             # Its own, likely, in place of which its statements have "I".
             folded = re.sub(rf"(?<![^\W_]){re.escape(*own)}(?![^\W_])", " ", folded)
-        self._folded = folded
-        self.content = content_asked(folded, self.language, folded_names)
+        self._folded = self._without_family(folded)
+        self.content = content_asked(self._folded, self.language, folded_names)
         self._compared = self.content.topics.union(
             topics.RELATIVES,
             {"wedding"},
@@ -224,6 +232,12 @@ class Question:
             names = set(filter(str.isascii, names))
         return frozenset(stem(name, self.language) for name in names)
 
+    def _without_family(self, folded: str) -> str:
+        """Without the family, unless nothing else is asked for: "How is the family?"."""
+        rest = _FAMILY.sub(" ", folded)
+        content = content_asked(rest, self.language, ())
+        return rest if rest != folded and (content.topics or content.words) else folded
+
     @property
     def is_about_nothing(self) -> bool:
         """Whether it has neither topics nor words."""
@@ -307,6 +321,8 @@ class Question:
         score = (shared_choices + shared_words) / weight
         if relatives and not self._tells_of_relative(shared_topics, shared_words):
             score = min(score, RELATIVE_ONLY)
+        if shared_topics and self.asks_time and self.has_time(sentence):
+            score = min(1.0, score + _VALUE)
         score -= self._other_subject(score, sentence, language, stems, is_own=is_own)
         if is_unreal(sentence, language):
             score -= _UNREAL

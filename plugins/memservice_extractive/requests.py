@@ -36,13 +36,20 @@ _REPEAT = re.compile(
 )
 """A question in the form of a request, for folded text: "remind me what to ask"."""
 _FICTION = re.compile(
-    r"\W*(?:\w+\W+){0,4}?(?:write|tell|invent|make up|create|compose|erfinde?|schreibe?"
+    r"\W*(?:\w+\W+){0,6}?(?:writ(?:e|ing)|tell|invent(?:ing)?|mak(?:e|ing) up|create|compose"
+    r"|erfinde?n?|schreibe?n?"
     r"|erzahle?|dichte"
-    r"|denk dir|escrib\w{1,4}|inventa\w{0,3}|invente\w{0,2}|crea|cuenta\w{0,3}|ecris|ecrivez"
-    r"|raconte\w{0,2}|imagine\w{0,2}|compose\w{0,2}|scriv\w{1,3}|racconta\w{0,2}"
-    r"|componi|escrev\w{1,2}|crie|conte|напиши|сочини|придумаи|расскажи)(?:те)?(?![^\W_])"
+    r"|denk dir|escrib\w{1,4}|inventa\w{0,3}|invente\w{0,2}|crea|cuenta\w{0,3}|ecri(?:s|vez|vons)"
+    r"|on invente|inventons"
+    r"|escribi(?:endo|me)|inventando|scrivendo|inventiamo|escrevendo|fazer|raconte\w{0,2}|imagine\w{0,2}|compose\w{0,2}|scriv\w{1,3}|racconta\w{0,2}"
+    r"|componi|escrev\w{1,2}|crie|conte|faz|faca|haz(?:me)?|fais|faites|fammi|fai"
+    r"|mach(?: mir)?|make(?: me)?|give (?:me|us)|пишем|сочиняем|придумываем|напиши|сочини"
+    r"|придумаи|расскажи|сделаи)(?:те)?(?![^\W_])"
     r".{0,40}?(?<![^\W_])(?:story|stories|tale|fairy tale|fable|poem|song|limerick|sketch|scene"
-    r"|geschichte|kurzgeschichte|marchen|gedicht|lied|fabel|szene|cuento|historia|relato|poema"
+    r"|storyline|screenplay|theaterstuck|drehbuch|cuentito|historieta|obra de teatro|guion"
+    r"|piece de theatre|scenario|personnage|storiella|favoletta|copione|personaggio"
+    r"|historinha|estorinha|roteiro|пьес\w|сценк\w|сценари\w"
+    r"|\w{0,20}geschichte|marchen|gedicht|lied|fabel|szene|cuento|historia|relato|poema"
     r"|cancion|fabula|histoire|poeme|chanson|conte|fable|storia|favola|racconto|poesia"
     r"|filastrocca|canzone|fiaba|conto|cancao|сказк\w{1,2}|рассказ|истори\w|стих\w{0,10}|басн\w"
     r"|песн\w)(?![^\W_])"
@@ -50,6 +57,7 @@ _FICTION = re.compile(
 """A request for something invented, at the beginning of folded text."""
 _UNSPACED_FICTION = re.compile(
     r"(?:写|编|讲|创作).{0,12}?(?:故事|小说|诗|童话|剧本)"
+    r"|(?:故事|小说|童话|剧本|相声).{0,4}?(?:开个?头|结尾|续写|接下去|想个)"
     r"|(?:物語|小説|童話|お話|詩).{0,12}?(?:書|作|考え|聞かせ)"
 )
 _CONTACT = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w|\+?\d(?:[ ()/-]?\d){6}")

@@ -8,7 +8,9 @@ import re
 from memservice.domain.text.folding import fold
 
 _START = (
-    r"^\W*(?:(?:und|and|y|et|e|и|а|also|but|i would like you to|i'd like you to|i want you to"
+    # What may stand before it: "Just one thing: ", "First names are fine, but ".
+    r"^\W*(?:[^:?!.]{1,40}:\s+|[^:?!.,]{1,60}, (?:but|aber|pero|mais|ma|mas|но) )?"
+    r"(?:(?:und|and|y|et|e|и|а|also|but|i would like you to|i'd like you to|i want you to"
     r"|please|pls|bitte|por favor|per favore|s'il te plait|s'il vous plait|пожалуйста)\W+)*"
 )
 _SHORT = (
@@ -49,7 +51,11 @@ _MANNER = (
     r"|detours|jargon|emojis)"
     r"|(?:con|senza) (?:\w+ )?(?:esempi|parole|frasi|lettere|caratteri|paragrafi|emoji|giri)"
     r"|(?:com|sem) (?:\w+ )?(?:exemplos|palavras|frases|letras?|paragrafos|emojis|rodeios)"
-    r"|без (?:\w+ )?(?:смайл\w*|эмодзи|вступлен\w*|воды|жаргон\w*|списков)|прост\w+ словами)"
+    r"|без (?:\w+ )?(?:смайл\w*|эмодзи|вступлен\w*|воды|жаргон\w*|списков|канцеляр\w*|термин\w*)"
+    r"|прост\w+ словами|по(?:короче|проще|дробнее)|по (?:делу|существу)"
+    r"|(?:without|in) (?:\w+ )?(?:technical|foreign|english) (?:terms|words)"
+    r"|(?:ohne|in) (?:\w+ )?fach(?:begriffe|worter|chinesisch)"
+    r"|con(?: \w+)? (?:caratteri|parole) semplici|de (?:forma|manera) \w+)"
 )
 _IN_A_MANNER = (
     r"(?:(?:answer|reply|respond|talk|speak)(?: to)?(?: me)?|write to me"
@@ -58,8 +64,10 @@ _IN_A_MANNER = (
     r"|schreibe? mir|responde(?:me)?|contesta(?:me)?|habla(?:me)?|explicame todo"
     r"|reponds|parle|explique-moi tout|rispondi(?:mi)?|parlami|spiegami tutto"
     r"|(?:me )?responda|fale|explique tudo|отвечай(?:те)?|говори(?:те)?|объясняй(?:те)?"
-    r"|пиши(?:те)?)"
-    rf"(?: \w+){{0,3}}?,? {_MANNER}"
+    r"|пиши(?:те)?|scrivimi|escribeme|ecris-moi|me escreva"
+    r"|(?:erklare?|explica|explique|spiega)(?:-?me|-?moi|mi)? (?:\w+ )?"
+    r"(?:die sachen|las cosas|les choses|le cose|as coisas))"
+    rf"(?:,? \w+){{0,3}}?,? {_MANNER}"
     # With an object it is one text that is asked for: "Write a letter in simple words".
     rf"|(?:write|schreibe?|escrib[ea]|ecri[sv]\w{{0,2}}|scrivi|escreva),? {_MANNER}"
 )

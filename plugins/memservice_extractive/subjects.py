@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from memservice.domain.text.folding import fold
 from memservice_extractive import topics
@@ -18,6 +18,26 @@ CLAUSE_END = re.compile(
 """Between the clauses of a sentence."""
 _JA_SUBJECT = re.compile(r"[^、。と]{1,8}?[はが]")
 """A relative that is the subject of its sentence, in Japanese: not "with my sister"."""
+_DETERMINER = {
+    "de": (
+        r"(?<!bin )(?<!als )(?:der|die|den|dem|beim|zum|zur|vom|meine?[mnr]?|unsere?[mnr]?"
+        r"|jede[mnrs])"
+    ),
+    "en": r"(?<!am )(?<!i'm )(?<!as )(?:the|my|our|his|her|their)",
+    "es": r"(?<!soy )(?<!como )(?:el|la|los|las|del|al|mis?|nuestr[oa]s?)",
+    "fr": r"(?<!suis )(?<!comme )(?:les?|la|du|aux?|mon|ma|mes|notre|nos)",
+    "it": (
+        r"(?<!faccio )(?<!sono )(?<!come )(?:il|lo|la|i|gli|le|d?al|d?all[oa]|dell?[oa]?|mi[oa]"
+        r"|nostr[oa])"
+    ),
+    "pt": r"(?<!sou )(?<!como )(?:os?|as?|d[oa]s?|aos?|n[oa]|meus?|minhas?|noss[oa]s?)",
+}
+_ACTS = {
+    "ru": r"\s(?:\w+\s)?(?:говорит|пишет|\w{3,}(?:ла?|ли))(?![^\W_])",
+    "zh": r"(?:说|让|叫|告诉|建议|确诊|给|开了?|要我|生)",
+    "ja": r"(?:さん)?(?:に|が|は|から)(?:言|診|処方|勧|止|もら|出|$)",
+}
+"""Nobody tells its own profession with these words: "the doctor says", "my dentist"."""
 REPLY_MARK = " – "
 """Between a question and its reply, in one statement."""
 _FIRST_WORDS = 3
@@ -68,6 +88,28 @@ def _relatives_at_start(
     return head, starts
 
 
+@cache
+def _other_before(language: str) -> re.Pattern[str] | None:
+    determiner = _DETERMINER.get(language)
+    return re.compile(rf"(?<![^\W_])(?:{determiner}|l['’])\s?$") if determiner else None
+
+
+@cache
+def _other_after(language: str) -> re.Pattern[str] | None:
+    acts = _ACTS.get(language)
+    return re.compile(acts) if acts else None
+
+
+def _tells_profession(pattern: re.Pattern[str], folded: str, language: str) -> bool:
+    """Whether a profession is not only that of somebody who is mentioned: "The doctor says"."""
+    before, after = _other_before(language), _other_after(language)
+    return any(
+        not (before and before.search(folded[max(0, match.start() - 20) : match.start()]))
+        and not (after and after.match(folded, match.end()))
+        for match in pattern.finditer(folded)
+    )
+
+
 @lru_cache(maxsize=2_048)
 def topics_told(sentence: str, language: str, among: frozenset[str]) -> frozenset[str]:
     """Those of the topics that a sentence is about, or that the question of a reply asks for: "How
@@ -80,7 +122,11 @@ def topics_told(sentence: str, language: str, among: frozenset[str]) -> frozense
         for topic in among
         if topic in cues.statements
         and (
-            cues.statements[topic].search(folded)
+            (
+                _tells_profession(cues.statements[topic], folded, language)
+                if topic == "profession"
+                else cues.statements[topic].search(folded)
+            )
             or (dash and cues.questions[topic].search(question))
         )
     )

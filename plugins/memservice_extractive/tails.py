@@ -9,12 +9,25 @@ from memservice.domain.text.folding import fold
 from memservice_extractive import topics
 from memservice_extractive.language import UNSPACED, words
 from memservice_extractive.lexicon import FIRST_PERSON
+from memservice_extractive.requests import asks_for_fiction
 from memservice_extractive.worth import is_question, judge
 
 MIN_WORDS = 3
 _MAX_CLAUSES = 12
 _COMMA = re.compile(r"(?:[,;，；、]|\s[–—-])\s*")
 _FIRST = {
+    "es": re.compile(
+        r"(?<![^\W_])(?:yo|me|mi|mis|nos|nuestr[oa]s?|soy|estoy|tengo|vivo|voy|he|hago|trabajo"
+        r"|quiero|puedo|\w{2,20}[aei]mos)(?![^\W_])"
+    ),
+    "it": re.compile(
+        r"(?<![^\W_])(?:io|mi|mi[oae]|miei|noi|ci|nostr[oaie]|sono|ho|abito|lavoro|vado|faccio"
+        r"|voglio|posso|abbiamo|\w{2,20}iamo)(?![^\W_])"
+    ),
+    "pt": re.compile(
+        r"(?<![^\W_])(?:eu|me|meus?|minhas?|nos|noss[oa]s?|sou|estou|tenho|moro|trabalho|vou"
+        r"|faco|quero|posso|\w{2,20}[aei]mos)(?![^\W_])"
+    ),
     "ru": re.compile(r"(?<![^\W_])(?:я|мне|меня|мой|моя|мое|мои|мы|нас|нам|у нас)(?![^\W_])"),
     "zh": re.compile("我|咱"),
     "ja": re.compile("私|僕|俺|うち|わたし"),
@@ -40,6 +53,8 @@ def clause_after_command(sentence: str, language: str) -> str:
     """What the speaker tells about itself after the first colon."""
     _, colon, clause = sentence.replace("：", ": ", 1).partition(": ")
     clause = clause.strip()
+    if asks_for_fiction(sentence):
+        return ""
     if not (colon and clause and clause in sentence and _is_own(clause, language)):
         return ""
     return clause if judge(clause, language).kind == "statement" else ""
@@ -60,14 +75,19 @@ def clause_before_question(sentence: str, language: str) -> str:
     return ""
 
 
+def has_first_person(text: str, language: str) -> bool:
+    if language in _FIRST:
+        return bool(_FIRST[language].search(fold(text)))
+    first_person = FIRST_PERSON.get(language, FIRST_PERSON["en"])
+    return not first_person.isdisjoint(words(text))
+
+
 def _is_own(clause: str, language: str) -> bool:
-    """Whether it has a first person and is neither a question nor invented."""
+    """Whether it has a first person or a relative, and is neither a question nor invented."""
     folded = fold(clause)
     if is_question(clause, language) or topics.cues(language).unreal.search(folded):
         return False
-    if language in _FIRST:
-        has_first_person = bool(_FIRST[language].search(folded))
-    else:
-        first_person = FIRST_PERSON.get(language, FIRST_PERSON["en"])
-        has_first_person = not first_person.isdisjoint(words(clause))
-    return has_first_person and (language in UNSPACED or len(words(clause)) >= MIN_WORDS)
+    is_own = has_first_person(clause, language) or bool(
+        topics.cues(language).relatives.search(folded)
+    )
+    return is_own and (language in UNSPACED or len(words(clause)) >= MIN_WORDS)

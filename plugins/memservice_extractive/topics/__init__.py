@@ -3,7 +3,9 @@
 Each language has a module with its cues. A cue is a word; `*` stands for any ending, `_` for white
 space, `_*_` for one to three words, or up to eight Chinese or Japanese characters, `#` for a number
 in digits or words, `!` at its beginning for no Chinese character before it, `@mail` for an e-mail
-address, `@number` for a telephone number, `@address` for either, and `@sum` for a sum of money.
+address, `@number` for a telephone number, `@address` for either, `@sum` for a sum of money, and
+`@street` for a place where post is sent.
+
 Cues before ` | ` are those of questions, cues after it those of statements; without ` | ` they are
 the same. Cues are compared with folded text (`memservice.domain.text.folding.fold`).
 """
@@ -22,6 +24,7 @@ from memservice_extractive.language import UNSPACED
 from memservice_extractive.number_words import number
 from memservice_extractive.vocabulary.questions import QUESTIONS
 from memservice_extractive.vocabulary.shared import SHARED
+from memservice_extractive.vocabulary.statements import STATEMENTS
 
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "pt", "ru", "zh")
 USUAL = "en"
@@ -78,7 +81,16 @@ _CURRENCY = (
     r"|yen|yuan|[万千]?(?:元|块|円))"
 )
 _SUM = rf"(?:[$€£¥] ?{_AMOUNT}|(?:{_AMOUNT}|[一二三四五六七八九十百千万两]+) ?{_CURRENCY})"
+_STREET = (
+    r"(?:[^\W\d_]{2,30}(?:strasse|str\.|gasse|ring|weg|platz|allee|ufer|damm) \d{1,4}"
+    r"|\d{1,5} [^\W\d_]{2,20}(?: [^\W\d_]{2,20})? (?:street|road|lane|avenue|drive|close|rd|st)"
+    r"|(?:calle|avenida|plaza|paseo|rua|travessa|rue|boulevard|via|viale|piazza|corso) [^,.;]{2,40}"
+    r"|(?:улиц[аеу]|проспект|переулок) [^.;]{2,40}|дом \d{1,4}|[路街道]\d{1,5}号"
+    r"|[町目]\d{1,4}[-番の]"
+    r"|p\.?o\.? box|postfach|apartado de correos|boite postale|casella postale|caixa postal)"
+)
 _PLACEHOLDERS = {
+    "@street": _STREET,
     "@mail": _MAIL,
     "@number": _NUMBER,
     "@address": f"(?:{_MAIL}|{_NUMBER})",
@@ -170,11 +182,11 @@ def cues(language: str) -> Cues:
     questions, statements, words = {}, {}, {}
     relatives = ""
     cue_words: set[str] = set()
-    for topic in {**module.CUES, **more}:
+    for topic in {**module.CUES, **more, **STATEMENTS[name]}:
         usual_cues, more_cues = _both(module.CUES.get(topic, "")), _both(more.get(topic, ""))
         question_cues, statement_cues = map(" ".join, zip(usual_cues, more_cues, strict=True))
         question_cues += f" {QUESTIONS.get(name, {}).get(topic, '')}"
-        statement_cues += f" {SHARED.get(topic, '')}"
+        statement_cues += f" {SHARED.get(topic, '')} {STATEMENTS[name].get(topic, '')}"
         is_relative = topic in RELATIVES
         if topic == "profession":
             statement_cues += _in_third_person(statement_cues, name)

@@ -130,7 +130,8 @@ WEAK = (
 )
 SUBJECT = "i we"
 UNREAL = (
-    "if_i if_we would_have imagine hypothetically suppose in_my_story in_my_novel in_the_story "
+    "if_i if_we would_have imagine imagining hypothetically suppose in_my_story in_my_novel "
+    "in_the_story "
     "in_my_book the_hero the_protagonist my_character i_wish i_dreamt i_dreamed pretend "
     "protagonist heroine main_character the_narrator in_the_novel in_the_film in_the_movie "
     "in_the_series in_a_novel in_a_film my_novel novel_idea story_idea my_short_story "

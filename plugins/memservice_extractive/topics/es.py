@@ -17,7 +17,8 @@ CUES = {
     "profession": (
         "profesion oficio ocupacion se_dedica dedica | profesion me_dedico soy_profesor* "
         "soy_medic* soy_ingenier* soy_abogad* soy_enfermer* trabajo_como trabajo_de "
-        "soy_estudiante jubilad* camarer* encargad* cociner* vendedor* mecanic* electricista"
+        "soy_estudiante jubilad* camarer* encargad*_de encargad*_en soy_encargad* cociner* "
+        "vendedor* mecanic* electricista"
     ),
     "age": "cuantos_anos edad anos_tiene | tengo_#_anos #_anos cumpli",
     "birthday": "cumpleanos nacio naci nacimiento",
@@ -26,7 +27,7 @@ CUES = {
         "restriccion alimentaria gluten | no_como como_carne como_de_todo come dieta carne "
         "vegetarian* vegan* desayun* ceno cocino gluten celiac* lactosa"
     ),
-    "drink": "bebe bebo beber bebida bebidas toma te cafe vino cerveza alcohol zumo",
+    "drink": "bebe bebo beber bebida bebidas toma tomo cafe vino cerveza alcohol zumo",
     "allergy": "alergi* intoleran*",
     "health": "enferm* salud medic* diagnos* asma diabet* migran* operacion",
     "partner": "marido mujer esposo esposa pareja novio novia casad* solter*",
@@ -100,7 +101,8 @@ WEAK = (
 )
 SUBJECT = "yo nosotros nosotras"
 UNREAL = (
-    "si_me si_fuera si_yo si_tuviera imagina supongamos en_mi_historia en_mi_novela "
+    "si_me si_fuera si_yo si_tuviera imagina imaginate imaginemos supongamos en_mi_historia "
+    "en_mi_novela "
     "el_protagonista mi_personaje sone si_*iera si_*ara si_*iese si_me_*ara si_me_*iera "
     "la_protagonista protagonista personaje heroina en_la_novela en_la_pelicula en_la_serie "
     "con_un_cuento mi_cuento mi_novela escribo_un_cuento escribiendo_un_cuento un_relato "

@@ -104,7 +104,8 @@ WEAK = (
 )
 SUBJECT = "je j nous"
 UNREAL = (
-    "si_j'etais si_j'avais si_je si_nous imagine supposons dans_mon_histoire dans_mon_roman "
+    "si_j'etais si_j'avais si_je si_nous imagine imaginez imaginons supposons dans_mon_histoire "
+    "dans_mon_roman "
     "le_heros l'heroine mon_personnage j'ai_reve si_j'*ais si_on_*ait protagoniste heroine "
     "personnage dans_le_roman dans_le_film dans_la_piece dans_la_serie dans_un_roman mon_roman "
     "une_nouvelle_ou mon_heros mon_heroine j'ecris_un_roman j'ecris_une_histoire dans_le_livre "

@@ -26,7 +26,7 @@ CUES = {
         "mangia mangio mangiare cibo carne dieta vegetarian* vegan* | mangio mangia dieta "
         "carne vegetarian* vegan* cucino"
     ),
-    "drink": "beve bevo bere bevanda bevande te caffe vino birra alcol succo",
+    "drink": "beve bevo bere bevanda bevande caffe vino birra alcol succo",
     "allergy": "allerg* intolleran*",
     "health": (
         "malat* salute medicin* diagnos* asma diabet* emicrania operazione disturbo soffre "
@@ -97,7 +97,8 @@ WEAK = (
 )
 SUBJECT = "io noi"
 UNREAL = (
-    "se_fossi se_avessi immagina supponiamo nella_mia_storia nel_mio_romanzo il_protagonista "
+    "se_fossi se_avessi immagina immaginati immaginiamo supponiamo nella_mia_storia "
+    "nel_mio_romanzo il_protagonista "
     "il_mio_personaggio ho_sognato se_*ssi se_*ssimo se_mi_*sse se_potessi protagonista "
     "personaggio eroina nel_romanzo nel_film nella_serie mio_romanzo mio_racconto "
     "scrivo_un_racconto sto_scrivendo_un_* mio_eroe nel_libro nel_racconto facciamo_finta "

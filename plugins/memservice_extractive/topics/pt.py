@@ -104,7 +104,7 @@ WEAK = (
 )
 SUBJECT = "eu nos"
 UNREAL = (
-    "se_eu se_nos imagine suponha na_minha_historia no_meu_romance o_heroi meu_personagem "
+    "se_eu se_nos imagine imagina suponha na_minha_historia no_meu_romance o_heroi meu_personagem "
     "sonhei se_*sse se_*ssemos protagonista personagem heroina mocinha mocinho no_romance "
     "no_filme na_novela na_serie meu_romance meu_conto escrevo_um_conto escrevendo_um_* "
     "minha_historia no_livro na_peca to_brincando estou_brincando brincadeira zoando e_zoeira"

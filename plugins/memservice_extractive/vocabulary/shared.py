@@ -1,4 +1,5 @@
-"""Cues of statements that are the same in every language: names of products, and sums of money.
+"""Cues of statements that are the same in every language: names of products, sums of money, and
+streets.
 
 Written like the cues of `topics`, and added to those of each language.
 """
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 
 SHARED: Mapping[str, str] = {
     "money": "@sum",
+    "delivery": "@street",
     "software": (
         "excel word outlook powerpoint google_docs google_sheets onenote notion obsidian evernote "
         "trello asana jira todoist slack zoom photoshop lightroom illustrator indesign figma canva "

@@ -45,15 +45,19 @@ FIFTH = Path(__file__).parent / "fifth"
 rules. They were unseen once: rules were fitted to them afterwards."""
 SIXTH = Path(__file__).parent / "sixth"
 """Chats with long sentences and two facts in a message: orders that are late, budgets, schools,
-tools, addresses. Written before the rules and the failures of any table were read. No rule was
-fitted to them. Do not read their failures to write a rule."""
+tools, addresses. Written before the rules and the failures of any table were read; the rules were
+fitted to them afterwards."""
+SEVENTH = Path(__file__).parent / "seventh"
+"""Colloquial chats of another author, who knew neither the rules nor the other tables. No rule was
+fitted to what is not answered. Do not read these failures to write a rule."""
 FLOORS = {
     SECOND: (117, 37),
     THIRD: (105, 32),
     FOURTH: (103, 35),
     UNSEEN: (101, 34),
     FIFTH: (97, 35),
-    SIXTH: (70, 30),
+    SIXTH: (98, 32),
+    SEVENTH: (66, 26),
 }
 """Questions that are answered, and questions without an answer that are not answered: a little
 below what was measured (`benchmarks/recall/README.md`, "Answers without a model")."""

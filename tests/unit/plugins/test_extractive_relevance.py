@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memservice_extractive.relevance import ENOUGH, Question
+from memservice_extractive.subjects import topics_told
 
 
 def score(question: str, statement: str, language: str, *, others: tuple[str, ...] = ()) -> float:
@@ -112,3 +113,108 @@ def test_an_aversion_weighs_more_than_the_kind_of_thing() -> None:
     question = Question("Which food can't Ida stand?", ["ida"])
     aversion = question.score("Coriander tastes like soap to me.", "en")
     assert aversion > question.score("I cook dinner at seven.", "en")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("language", "question", "acting", "own"),
+    [
+        ("de", "Was ist Ada von Beruf?", "Der Arzt hat mir Tee verordnet.", "Ich bin Ärztin."),
+        ("en", "What does Ada do for a living?", "The doctor gave me tea.", "I'm a doctor."),
+        ("es", "¿A qué se dedica Ada?", "La arquitecta llamó ayer.", "Soy arquitecta."),
+        ("fr", "Quel est le métier d'Ada ?", "Le boulanger a fermé.", "Je suis boulangère."),
+        ("it", "Che lavoro fa Ada?", "L'idraulico viene domani.", "Faccio l'idraulica."),
+        ("pt", "Qual é a profissão da Ada?", "A dentista ligou.", "Sou dentista."),
+        ("ru", "Кем работает Ада?", "Врач назначил мне чай.", "Я врач."),
+        ("zh", "艾达做什么工作？", "医生让我多喝水。", "我是医生。"),
+    ],
+)
+def test_a_profession_of_somebody_who_acts_is_not_that_of_the_speaker(
+    language: str, question: str, acting: str, own: str
+) -> None:
+    assert score(question, own, language) >= ENOUGH
+    assert score(question, acting, language) < ENOUGH
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("language", "question", "statement"),
+    [
+        ("de", "Wo macht die Familie Urlaub?", "Wir haben ein Ferienhaus an der Mosel gemietet."),
+        ("en", "Which pets does the family have?", "We have two goldfish."),
+        ("es", "¿Qué mascotas tiene la familia?", "Tenemos dos gatos."),
+        ("fr", "Où la famille part-elle en vacances ?", "On a loué un gîte en Ardèche."),
+        ("it", "Dove va in vacanza la famiglia?", "Abbiamo prenotato un campeggio in Umbria."),
+        ("pt", "Que animais a família tem?", "Temos dois gatos."),
+        ("zh", "一家人养了什么宠物？", "我们养了两只猫。"),
+    ],
+)
+def test_the_family_is_the_speaker_with_its_own(
+    language: str, question: str, statement: str
+) -> None:
+    assert score(question, statement, language) >= ENOUGH
+
+
+def test_a_question_for_the_family_alone_is_about_relatives() -> None:
+    assert score("Who belongs to the family?", "I have two sisters, Jo and Mia.", "en") < ENOUGH
+    assert "relatives" in Question("Tell me about the family.", ["ada"], "en").content.topics
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("language", "question", "statement"),
+    [
+        (
+            "de",
+            "Welche Schule besucht Adas Sohn?",
+            "Mein Sohn ist aufs Goethe-Gymnasium gewechselt.",
+        ),
+        ("en", "Which school does Ada's son go to?", "My son started at Oakfield Primary."),
+        ("es", "¿A qué colegio va la hija de Ada?", "Mi hija empezó en el colegio Cervantes."),
+        ("fr", "Dans quelle école est le fils d'Ada ?", "Mon fils est à l'école Jules-Verne."),
+        ("it", "Che scuola fa il figlio di Ada?", "Mio figlio va al liceo Volta."),
+        ("pt", "Em que escola estuda o filho da Ada?", "Meu filho entrou no Colégio Central."),
+        ("ru", "В какой школе учится сын Ады?", "Мой сын ходит в пятую гимназию."),
+        ("zh", "她儿子在哪个学校？", "我儿子转到了育才小学。"),
+        ("ja", "エイダさんの息子さんの学校はどこですか？", "息子は緑ヶ丘小学校に通っています。"),
+    ],
+)
+def test_the_school_of_a_child_is_told_by_the_kind_of_school(
+    language: str, question: str, statement: str
+) -> None:
+    assert score(question, statement, language) >= ENOUGH
+
+
+def test_a_school_does_not_answer_a_question_for_a_university() -> None:
+    statement = "Our school has a new roof."
+    assert score("At which university did Ada study?", statement, "en") < ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "statement"),
+    [
+        ("de", "Wohin sollen Adas Briefe?", "Am besten in den Lindenweg 7."),
+        ("en", "Where should Ada's post go?", "Best to 12 Oak Tree Road, somebody is in."),
+        ("es", "¿A dónde se envían las cartas?", "Mejor al apartado de correos 31."),
+        ("fr", "Où envoyer le courrier d'Ada ?", "Plutôt au 4, rue des Lilas."),
+        ("it", "Dove si manda la posta di Ada?", "Meglio in via Garibaldi 9."),
+        ("pt", "Para onde vão as cartas da Ada?", "Melhor na rua das Flores 8."),
+        ("ru", "Куда отправлять письма Ады?", "Лучше на улицу Мира, дом 5."),
+        ("zh", "艾达的包裹寄到哪里？", "最好是人民路88号。"),
+    ],
+)
+def test_an_address_with_a_street_tells_where_to_send_things(
+    language: str, question: str, statement: str
+) -> None:
+    assert "delivery" in Question(question, ["ada"], language).content.topics
+    assert topics_told(statement, language, frozenset({"delivery"}))
+
+
+def test_a_statement_with_the_time_that_is_asked_for_comes_before_one_without() -> None:
+    question = "When does the new sofa arrive?"
+    with_day = score(question, "The courier moved the delivery to 3 June.", "en")
+    assert with_day > score(question, "The courier moved the delivery again.", "en")
+
+
+def test_a_spanish_pronoun_is_no_tea() -> None:
+    assert score("¿Qué bebe Ada?", "Ya te dije que me quedo en casa.", "es") < ENOUGH

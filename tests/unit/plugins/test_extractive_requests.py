@@ -35,6 +35,10 @@ from memservice_extractive.worth import judge
         "请用中文回答我。",
         "短く答えてください。",
         "荷物は会社に送ってください。",
+        "Just one thing: answer me without jargon.",
+        "Vornamen sind in Ordnung, aber erklär mir die Sachen ohne Fachbegriffe.",
+        "Una cosa sola: scrivimi con parole semplici.",
+        "Отвечай мне, пожалуйста, покороче.",
     ],
 )
 def test_a_request_about_all_answers_or_deliveries_is_an_instruction(sentence: str) -> None:

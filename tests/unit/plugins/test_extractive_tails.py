@@ -23,6 +23,11 @@ def statements_of(text: str) -> list[tuple[str, str]]:
         ("Eu toco harpa na igreja, você conhece alguém?", "Eu toco harpa na igreja"),
         ("Я играю на арфе в церкви, где найти ноты?", "Я играю на арфе в церкви"),
         ("我在教堂弹竖琴，你认识老师吗？", "我在教堂弹竖琴"),
+        ("Tenemos un loro que habla, ¿es normal?", "Tenemos un loro que habla"),
+        ("Abbiamo un pappagallo che parla, è normale?", "Abbiamo un pappagallo che parla"),
+        ("Temos um papagaio que fala, isso é normal?", "Temos um papagaio que fala"),
+        ("女儿在学小提琴，每天练一小时，会不会太多？", "女儿在学小提琴，每天练一小时"),
+        ("Mein Bruder wohnt in Jena, wie weit ist das?", "Mein Bruder wohnt in Jena"),
     ],
 )
 def test_the_clause_before_a_question_is_kept(text: str, statement: str) -> None:
@@ -37,6 +42,7 @@ def test_the_clause_before_a_question_is_kept(text: str, statement: str) -> None
         "When I was in Rome, did you know me?",
         "Do you know Rome, my favourite city?",
         "Well, is that normal?",
+        "Para una boda de día, ¿qué zapatos van bien?",
         "If I had a million, would you help me?",
     ],
 )
