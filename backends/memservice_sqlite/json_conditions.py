@@ -34,6 +34,8 @@ Part = tuple[str, list[Any]]
 parts of a condition are ANDed."""
 
 _SMALL = 2**53
+_FEW = 3
+"""Items of a list that SQLite looks for one by one, each in the whole stored list."""
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,14}")
 _NUMBER = re.compile(r"-?[0-9.]+")
 _STRUCTURE = ("{", "[")
@@ -86,6 +88,15 @@ def condition(column: sa.ColumnElement[Any], shape: str, slots: Slots) -> sa.Col
     match shape.split():
         case ["text"]:
             return value == slots.take(sa.Text())
+        case ["member", kind]:
+            items = sa.func.json_each(column, path).table_valued("value", "type")
+            value_type: sa.types.TypeEngine[Any] = sa.Text() if kind == "text" else sa.BigInteger()
+            types = ["'text'"] if kind == "text" else ["'integer'", "'real'"]
+            is_member = sa.exists().where(
+                items.c.value == slots.take(value_type),
+                items.c.type.in_([sa.literal_column(name) for name in types]),
+            )
+            return (type_ == sa.literal_column("'array'")) & is_member
         case ["type"]:
             return type_ == slots.take(sa.Text())
         case ["text", "or", "type"]:
@@ -161,8 +172,18 @@ def _contained(value: dict[str, Any], path: str, leaf: Contains) -> Iterator[Par
             yield from _contained(inner, inner_path, leaf)
         elif inner == {}:
             yield "type", [inner_path, "object"]
+        elif isinstance(inner, list) and 0 < len(inner) <= _FEW and all(map(_is_exact, inner)):
+            for item in inner:
+                yield f"member {'text' if isinstance(item, str) else 'number'}", [inner_path, item]
         else:
             yield _evaluated(leaf)
+
+
+def _is_exact(item: Any) -> bool:
+    """Whether SQLite compares such an item of a list as `contains` does."""
+    return isinstance(item, str) or (
+        isinstance(item, int) and not isinstance(item, bool) and abs(item) < _SMALL
+    )
 
 
 def _evaluated(leaf: JsonLeaf) -> Part:
