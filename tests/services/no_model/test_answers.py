@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -83,6 +84,21 @@ def opened(language: str, folder: Path, conversations: Path = CONVERSATIONS) -> 
     return runtime
 
 
+@pytest.fixture(scope="module")
+def read_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Runtime]]:
+    """The conversation in a language, in a store that nothing is written to any more."""
+    runtimes: dict[str, Runtime] = {}
+
+    def read(language: str) -> Runtime:
+        if language not in runtimes:
+            runtimes[language] = opened(language, tmp_path_factory.mktemp(language))
+        return runtimes[language]
+
+    yield read
+    for runtime in runtimes.values():
+        runtime.close()
+
+
 def answer(
     runtime: Runtime, language: str, question: str, conversations: Path = CONVERSATIONS
 ) -> list[str]:
@@ -98,8 +114,10 @@ def introduces_answers(introduction: str, language: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_statements_answer_questions_in_other_words(language: str, tmp_path: Path) -> None:
-    runtime = opened(language, tmp_path)
+def test_statements_answer_questions_in_other_words(
+    language: str, read_once: Callable[[str], Runtime]
+) -> None:
+    runtime = read_once(language)
     missing = []
     for question, expected, *outdated in conversation(language)["questions"]:
         introduction, *statements = answer(runtime, language, question)
@@ -107,21 +125,19 @@ def test_statements_answer_questions_in_other_words(language: str, tmp_path: Pat
         is_stale = outdated and outdated[0].casefold() in statements[0].casefold()
         if expected.casefold() not in first_two or is_stale:
             missing.append((question, introduction, statements[:2]))
-    runtime.close()
     assert missing == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_questions_without_an_answer_get_the_closest_statements(
-    language: str, tmp_path: Path
+    language: str, read_once: Callable[[str], Runtime]
 ) -> None:
-    runtime = opened(language, tmp_path)
+    runtime = read_once(language)
     for question in conversation(language)["unanswerable"]:
         introduction, *statements = answer(runtime, language, question)
         assert not introduces_answers(introduction, language), (question, statements)
         assert statements
-    runtime.close()
 
 
 def test_the_table_has_120_questions_and_40_without_an_answer() -> None:
@@ -133,10 +149,10 @@ def test_the_table_has_120_questions_and_40_without_an_answer() -> None:
 
 
 @pytest.mark.slow
-def test_a_newer_home_comes_first_and_the_earlier_one_is_marked(tmp_path: Path) -> None:
-    runtime = opened("en", tmp_path)
-    _, *statements = answer(runtime, "en", "Where does Maria live?")
-    runtime.close()
+def test_a_newer_home_comes_first_and_the_earlier_one_is_marked(
+    read_once: Callable[[str], Runtime],
+) -> None:
+    _, *statements = answer(read_once("en"), "en", "Where does Maria live?")
     assert statements[:2] == [
         "[2024-07-08] about maria: We moved to Braga last weekend! (2024-07-06/2024-07-07)",
         "[2024-03-02] about maria, earlier: I'm Maria, I live in Porto with my husband Rui.",
@@ -173,11 +189,10 @@ def test_a_corrected_statement_is_quoted_only_as_an_earlier_one(tmp_path: Path) 
     ],
 )
 def test_a_card_has_lasting_facts_and_requests_and_no_events(
-    language: str, expected: str, tmp_path: Path
+    language: str, expected: str, read_once: Callable[[str], Runtime]
 ) -> None:
-    runtime = opened(language, tmp_path)
-    lines = cards.get(runtime, PRINCIPAL, WORKSPACE, conversation(language)["peer"], None) or []
-    runtime.close()
+    peer = conversation(language)["peer"]
+    lines = cards.get(read_once(language), PRINCIPAL, WORKSPACE, peer, None) or []
     assert expected in lines
     assert not any("2024" in line or "Norwegen" in line or "Байкал" in line for line in lines)
 
