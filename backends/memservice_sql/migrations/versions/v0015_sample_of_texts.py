@@ -1,7 +1,7 @@
 """Index a sample of the texts, to estimate how many have a frequent term.
 
-Revision 0015. PostgreSQL reads all texts once, in about three seconds for a million short messages;
-meanwhile it can be read, but not written.
+Revision 0015. PostgreSQL reads all texts once, in two seconds for a million short messages that are
+in the system's memory; meanwhile it can be read, but not written.
 """
 
 from __future__ import annotations
