@@ -27,7 +27,7 @@ from benchmarks.installation import (
     seconds_until,
 )
 from memservice.pipeline.derive.attribution import attributed
-from memservice.services import deletion, dream_changes
+from memservice.services import deletion, dream_changes, dream_descriptions
 from memservice.services.tasks import kinds
 from memservice.spi.llm import ToolCall
 from memservice.testing.badmodel import DRAFT, BadModel, ModelRequest, bad_model, good_answer
@@ -171,7 +171,7 @@ def bad_dream(quick: bool) -> Row:
         hides_all = False
         task = store.dream("alice")
         superseded = len(before) - len(store.live("alice"))
-        changes = dream_changes.show(store.rt, PRINCIPAL, WORKSPACE, task.uid).changes
+        changes = dream_descriptions.show(store.rt, PRINCIPAL, WORKSPACE, task.uid).changes
         without = sum(change.successor is None for change in changes)
         dream_changes.undo(store.rt, PRINCIPAL, WORKSPACE, task.uid)
         restored = sorted(store.live("alice")) == before

@@ -14,9 +14,8 @@ from memservice.cli.stores import opened
 from memservice.cli.tables import show_rest, show_table
 from memservice.domain.times import wire_seconds
 from memservice.domain.values import printable
-from memservice.services import dream_changes as service
-from memservice.services import workspaces
-from memservice.services.dream_changes import Dream
+from memservice.services import dream_changes, dream_descriptions, workspaces
+from memservice.services.dream_descriptions import Dream
 from memservice.services.paging import Paging
 
 _workspace = click.option("--workspace", "-w", required=True, help="The dream's workspace.")
@@ -37,7 +36,7 @@ def list_(state: State, /, workspace: str, limit: int) -> None:
         rt.storage.check()
         with rt.storage.read() as tx:
             workspaces.require(tx, workspace)
-        page = service.page(rt, OPERATOR, workspace, Paging(size=limit))
+        page = dream_descriptions.page(rt, OPERATOR, workspace, Paging(size=limit))
     rows = [
         (
             dream.uid,
@@ -65,7 +64,7 @@ def show(state: State, /, id: str, workspace: str, as_json: bool) -> None:
     """Show what a dream changed, or proposes to change."""
     with opened(state) as rt:
         rt.storage.check()
-        dream = service.show(rt, OPERATOR, workspace, id)
+        dream = dream_descriptions.show(rt, OPERATOR, workspace, id)
     if as_json:
         click.echo(json.dumps(asdict(dream), default=str, ensure_ascii=False))
         return
@@ -98,7 +97,7 @@ def apply(state: State, /, id: str, workspace: str) -> None:
     """Queue a held dream, to be applied by a worker."""
     with opened(state) as rt:
         rt.storage.check()
-        service.apply(rt, OPERATOR, workspace, id)
+        dream_changes.apply(rt, OPERATOR, workspace, id)
     click.echo("a worker applies it")
 
 
@@ -110,7 +109,7 @@ def discard(state: State, /, id: str, workspace: str) -> None:
     """Discard a dream that is held."""
     with opened(state) as rt:
         rt.storage.check()
-        service.discard(rt, OPERATOR, workspace, id)
+        dream_changes.discard(rt, OPERATOR, workspace, id)
     click.echo("discarded")
 
 
@@ -122,7 +121,7 @@ def undo(state: State, /, id: str, workspace: str) -> None:
     """Undo the changes of a dream, except for rows that have changed since."""
     with opened(state) as rt:
         rt.storage.check()
-        undone = service.undo(rt, OPERATOR, workspace, id)
+        undone = dream_changes.undo(rt, OPERATOR, workspace, id)
     card = ", card restored" if undone.card_restored else ""
     click.echo(
         f"{undone.restored} restored, {undone.removed} removed, {undone.kept} kept as they "

@@ -8,8 +8,9 @@ from memservice.api.routing import Call, Routes
 from memservice.api.schema import page_of
 from memservice.api.v3.schemas import dreams as schemas
 from memservice.api.v3.schemas.queries import PageQuery
-from memservice.services import dream_changes, dreams
-from memservice.services.dream_changes import Dream, Undone
+from memservice.services import dream_changes, dream_descriptions, dreams
+from memservice.services.dream_changes import Undone
+from memservice.services.dream_descriptions import Dream
 from memservice.services.dreams import DreamRequest
 from memservice.services.paging import Page
 
@@ -55,13 +56,13 @@ def schedule_dream(call: Call, workspace_id: str) -> None:
 @routes.operation("GET", _DREAMS, access=_OWN, query=PageQuery, answer=page_of(schemas.Dream))
 def list_dreams(call: Call, workspace_id: str) -> Page[Dream]:
     """List a workspace's dreams, newest first"""
-    return dream_changes.page(call.rt, call.principal, workspace_id, paging(call.query))
+    return dream_descriptions.page(call.rt, call.principal, workspace_id, paging(call.query))
 
 
 @routes.operation("GET", _DREAM, access=_OWN, answer=schemas.DreamDetails)
 def get_dream(call: Call, workspace_id: str, dream_id: str) -> Dream:
     """Get a dream with its changes, or the changes that it proposes"""
-    return dream_changes.show(call.rt, call.principal, workspace_id, dream_id)
+    return dream_descriptions.show(call.rt, call.principal, workspace_id, dream_id)
 
 
 @routes.operation("POST", _DREAM + "/apply", access=_OWN, status=(204,))

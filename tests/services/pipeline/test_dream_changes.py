@@ -20,6 +20,7 @@ from memservice.services import (
     conclusions,
     deletion,
     dream_changes,
+    dream_descriptions,
     dreams,
     supersession,
     workspaces,
@@ -126,8 +127,8 @@ def merging(number: int) -> Plan:
     )
 
 
-def show(memory: DreamingMemory, task: Task) -> dream_changes.Dream:
-    return dream_changes.show(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
+def show(memory: DreamingMemory, task: Task) -> dream_descriptions.Dream:
+    return dream_descriptions.show(memory.rt, PRINCIPAL, WORKSPACE, task.uid)
 
 
 class TestBounds:
@@ -274,7 +275,7 @@ class TestReview:
         assert [change.action for change in dream.changes] == ["create"] + ["supersede"] * 6
         assert dream.changes[1].content == "I like tea number 0."
         assert dream.changes[1].successor == "Alice likes tea."
-        page = dream_changes.page(memory.rt, PRINCIPAL, WORKSPACE, Paging())
+        page = dream_descriptions.page(memory.rt, PRINCIPAL, WORKSPACE, Paging())
         assert [(item.uid, item.state, item.changes) for item in page.items] == [
             (task.uid, "held", ())
         ]
@@ -438,11 +439,11 @@ class TestReview:
     @pytest.mark.slow
     def test_another_workspace_has_no_such_dream(self, memory: DreamingMemory) -> None:
         task = self.held_dream(memory)
-        for command in (dream_changes.show, dream_changes.apply, dream_changes.undo):
+        for command in (dream_descriptions.show, dream_changes.apply, dream_changes.undo):
             with pytest.raises(NotFound):
                 command(memory.rt, PRINCIPAL, "other", task.uid)
         with pytest.raises(NotFound):
-            dream_changes.show(
+            dream_descriptions.show(
                 memory.rt, PRINCIPAL, WORKSPACE, memory.pipeline.tasks(kinds.REPRESENTATION)[0].uid
             )
 

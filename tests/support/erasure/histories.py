@@ -17,6 +17,7 @@ from memservice.services import (
     corrections,
     deletion,
     dream_changes,
+    dream_descriptions,
     dreams,
     messages,
     scopes,
@@ -286,7 +287,7 @@ class History:
     def _dreams(self) -> dict[str, str]:
         """State by uid of all dreams, newest first, without those of cards alone."""
         rt = self.pipeline.rt
-        page = dream_changes.page(rt, PRINCIPAL, WORKSPACE, Paging(1, 500))
+        page = dream_descriptions.page(rt, PRINCIPAL, WORKSPACE, Paging(1, 500))
         return {dream.uid: dream.state for dream in page.items if dream.kind == dreams.OMNI}
 
     def apply_dreams(self) -> None:
