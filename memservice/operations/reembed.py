@@ -51,7 +51,8 @@ from memservice.spi.llm import ModelFailure
 from memservice.spi.storage import Transaction
 from memservice.telemetry.context import Reason, embedding_for
 from memservice.worker import retention
-from memservice.worker.runner import Heartbeat, LeaseLost
+from memservice.worker.lease_heartbeat import LeaseHeartbeat
+from memservice.worker.runner import LeaseLost
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -134,7 +135,7 @@ def hold_lease(
                 waiting()
                 has_called = True
             time.sleep(LOOK_SECONDS)
-        heartbeat = Heartbeat(rt, lease, seconds)
+        heartbeat = LeaseHeartbeat(rt, lease, seconds)
         try:
             yield lease
         finally:

@@ -12,22 +12,20 @@ import errno
 import io
 import json
 import logging
-import select
 import selectors
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from gunicorn import util
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, TConn, ThreadWorker
 
 from memservice.api.errors import UNEXPECTED
-from memservice.domain.sizes import MAX_LARGE_BODY
-from memservice.serving.incoming import IncomingRequest
+from memservice.serving import client_socket
+from memservice.serving.client_socket import ClientSocket
 from memservice.serving.threads import Threads
 from memservice.serving.usual import (
     AnswerFailed,
@@ -37,17 +35,10 @@ from memservice.serving.usual import (
     can_parse_usual,
 )
 
-T = TypeVar("T")
-
 log = logging.getLogger("memservice.server")
 
 HEAD_SECONDS = 5.0
 """Timeout for the head of a request, from its first byte."""
-SECONDS = 30.0
-"""Total time to wait for the rest of a request and for the client to read the response."""
-BYTES_PER_SECOND = 4096
-"""Minimum speed of a client: the timeout is extended by one second for this many bytes sent or
-received."""
 FIRST_REQUEST_SECONDS = 75.0
 """Timeout for the first byte on a new connection."""
 STOPPING_SECONDS = 2.0
@@ -66,7 +57,6 @@ has waited this long, further ones are answered with 503: their clients would pr
 before it is their turn. Many short requests at once are not refused."""
 OVERLOAD_LOG_SECONDS = 10.0
 """Minimum interval of the log lines about that."""
-RECEIVE_SIZE = 2**16
 CHECK_SECONDS = 0.25
 """Interval of the check for expired connections."""
 
@@ -78,113 +68,6 @@ OVERLOADED = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
     b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 ) % (len(_OVERLOADED_BODY), _OVERLOADED_BODY)
-
-
-class ClientSocket(socket.socket):
-    """A client's connection. If the client is too slow, it behaves like a closed connection, which
-    gunicorn and the application can handle."""
-
-    _timeout = 0.0
-    """How long an operation waits for the client, in seconds; 0: not at all."""
-    _waited_seconds = 0.0
-    _moved_bytes = 0
-
-    incoming: IncomingRequest
-    """The request that is arriving or that a thread reads. Its bytes come before those still in the
-    connection."""
-    wait_slots: threading.Semaphore | None = None
-    """Limits the number of threads that wait for clients; None: no limit."""
-    deadline = 0.0
-    """When the loop stops waiting, by the monotonic clock."""
-    buffered_bytes = 0
-    """Bytes of the request that the worker has counted as buffered."""
-    lingered_bytes = 0
-    polled = False
-    """Whether the loop is told when bytes arrive."""
-
-    @classmethod
-    def of(cls, accepted: socket.socket) -> ClientSocket:
-        """The same connection. `accepted` is detached afterwards."""
-        client_socket = cls(accepted.family, accepted.type, accepted.proto, accepted.detach())
-        socket.socket.setblocking(client_socket, False)
-        client_socket.begin()
-        return client_socket
-
-    def begin(self) -> None:
-        """Start to wait for a request."""
-        self.incoming = IncomingRequest(MAX_LARGE_BODY)
-        self._waited_seconds, self._moved_bytes = 0.0, 0
-
-    def stop_waiting(self) -> None:
-        """Do not wait for missing bytes."""
-        self._waited_seconds = float("inf")
-
-    # The connection itself is always non-blocking: to change that is a system call, of which each
-    # request would need five.
-
-    def settimeout(self, value: float | None) -> None:
-        self._timeout = SECONDS if value is None else value
-
-    def gettimeout(self) -> float:
-        return self._timeout
-
-    def setblocking(self, flag: bool) -> None:
-        self._timeout = SECONDS if flag else 0.0
-
-    def receive(self) -> bytes:
-        """The available bytes, for the loop. Raises BlockingIOError if there are none."""
-        return super().recv(RECEIVE_SIZE)
-
-    def recv(self, size: int, flags: int = 0) -> bytes:
-        if self.incoming.buffer:
-            return self.incoming.buffer.take(size)
-        try:
-            data = super().recv(size, flags)
-        except BlockingIOError:
-            if self._timeout == 0.0:
-                raise
-            data = self._recv_later(size, flags)
-        self._moved_bytes += len(data)
-        return data
-
-    def _recv_later(self, size: int, flags: int) -> bytes:
-        if self.wait_slots is None:
-            return self._when(select.POLLIN, partial(super().recv, size, flags))
-        if not self.wait_slots.acquire(blocking=False):
-            raise ConnectionResetError(errno.ECONNRESET, "too many clients are slow")
-        try:
-            return self._when(select.POLLIN, partial(super().recv, size, flags))
-        finally:
-            self.wait_slots.release()
-
-    def sendall(self, data: Any, flags: int = 0) -> None:
-        remaining = memoryview(data)
-        while remaining:
-            try:
-                sent = super().send(remaining, flags)
-            except BlockingIOError:
-                if self._timeout == 0.0:
-                    raise
-                sent = self._when(select.POLLOUT, partial(super().send, remaining, flags))
-            self._moved_bytes += sent
-            remaining = remaining[sent:]
-
-    def _when(self, event: int, operation: Callable[[], T]) -> T:
-        """The result of an operation as soon as it is possible. Raises ConnectionResetError if it
-        is not in the remaining time."""
-        poll = select.poll()
-        poll.register(self, event)
-        while True:
-            seconds_left = SECONDS + self._moved_bytes / BYTES_PER_SECOND - self._waited_seconds
-            started_at = time.monotonic()
-            is_ready = poll.poll(1_000 * max(0.001, min(seconds_left, self._timeout)))
-            self._waited_seconds += time.monotonic() - started_at
-            if not is_ready:
-                raise ConnectionResetError(errno.ECONNRESET, "the client is too slow")
-            try:
-                return operation()
-            except BlockingIOError:
-                continue  # another reason woke it
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
@@ -359,7 +242,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             return
         sock = conn.sock
         next_bytes = conn.parser.unreader.buf.getvalue() + b"".join(
-            iter(partial(sock.incoming.buffer.take, RECEIVE_SIZE), b"")
+            iter(partial(sock.incoming.buffer.take, client_socket.RECEIVE_SIZE), b"")
         )
         conn.parser.unreader.buf = io.BytesIO()
         self._begin(conn)
@@ -428,10 +311,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         if not incoming.head_complete:
             return
         if head_was_missing:
-            sock.deadline = now + SECONDS
+            sock.deadline = now + client_socket.SECONDS
             if incoming.expects_continue:
                 self._send_continue(sock)
-        sock.deadline += len(data) / BYTES_PER_SECOND
+        sock.deadline += len(data) / client_socket.BYTES_PER_SECOND
 
     def _send_continue(self, sock: ClientSocket) -> None:
         try:

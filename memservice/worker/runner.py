@@ -20,7 +20,6 @@ from typing import Protocol
 
 from memservice.domain.errors import (
     IndexUnavailable,
-    MemserviceError,
     SchemaVersionError,
     Unavailable,
 )
@@ -50,6 +49,7 @@ from memservice.spi.storage import Transaction
 from memservice.telemetry.context import set_request_id, working_for
 from memservice.telemetry.events import Event
 from memservice.worker import log_lines
+from memservice.worker.lease_heartbeat import LeaseHeartbeat
 
 log = logging.getLogger("memservice.pipeline")
 
@@ -141,7 +141,7 @@ def _run(rt: Runtime, unit: str, stop: Stop, time_slice: Stop) -> RunReport:
 def _work(
     rt: Runtime, lease: Lease, seconds: float, report: RunReport, stop: Stop, time_slice: Stop
 ) -> None:
-    heartbeat = Heartbeat(rt, lease, seconds)
+    heartbeat = LeaseHeartbeat(rt, lease, seconds)
     try:
         _Drain(rt, lease, report).run(stop, time_slice)
     except LeaseLost:
@@ -477,29 +477,3 @@ def _pause(rt: Runtime, handler: Handler | None, attempts: int, error: Exception
     if handler is None:
         return None if attempts >= rt.settings.worker.max_attempts else backoff(rt, attempts)
     return handler.retry_after(rt, attempts, error)
-
-
-class Heartbeat:
-    """Extends a lease from the process that does the work, until the work ends."""
-
-    def __init__(self, rt: Runtime, lease: Lease, seconds: float) -> None:
-        self._rt, self._lease, self._seconds = rt, lease, seconds
-        self._ended = threading.Event()
-        self._thread = threading.Thread(
-            target=self._beat, name=f"heartbeat {lease.unit}", daemon=True
-        )
-        self._thread.start()
-
-    def _beat(self) -> None:
-        while not self._ended.wait(self._seconds / 3):
-            try:
-                if not self._rt.storage.write(
-                    lambda tx: tx.tasks.renew(self._lease, self._rt.clock(), self._seconds)
-                ):
-                    return
-            except MemserviceError as error:
-                log.warning("could not extend the lease of %s: %s", self._lease.unit, error)
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join()

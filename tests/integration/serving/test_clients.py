@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from memservice.serving import clients
-from memservice.serving.clients import ClientSocket
+from memservice.serving import client_socket
+from memservice.serving.client_socket import ClientSocket
 from support.processes import preloaded
 from support.processes.command import environment
 from support.processes.processes import eventually
@@ -22,10 +22,10 @@ PATIENCE = 30.0
 """What tells a hang from an answer."""
 
 CONFIG = """
-from memservice.serving import clients
+from memservice.serving import client_socket
 from memservice.serving.gunicorn_config import *
 
-clients.SECONDS = 1.0
+client_socket.SECONDS = 1.0
 workers, threads = 1, 2
 """
 
@@ -42,7 +42,7 @@ def pair() -> Iterator[tuple[ClientSocket, socket.socket]]:
 def test_a_client_that_sends_nothing_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
-    monkeypatch.setattr(clients, "SECONDS", 0.1)
+    monkeypatch.setattr(client_socket, "SECONDS", 0.1)
     patient, theirs = pair
     theirs.sendall(b"half")
     assert patient.recv(100) == b"half"
@@ -78,7 +78,7 @@ def test_a_client_that_sends_too_slowly_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     """However short each wait is."""
-    monkeypatch.setattr(clients, "SECONDS", 0.3)
+    monkeypatch.setattr(client_socket, "SECONDS", 0.3)
     patient, theirs = pair
     over = threading.Event()
 
@@ -100,8 +100,8 @@ def test_a_client_that_sends_too_slowly_is_disconnected(
 def test_a_client_that_reads_nothing_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
-    monkeypatch.setattr(clients, "SECONDS", 0.1)
-    monkeypatch.setattr(clients, "BYTES_PER_SECOND", 2**30)
+    monkeypatch.setattr(client_socket, "SECONDS", 0.1)
+    monkeypatch.setattr(client_socket, "BYTES_PER_SECOND", 2**30)
     with pytest.raises(ConnectionResetError):
         pair[0].sendall(b"x" * 50_000_000)
 
@@ -110,8 +110,8 @@ def test_a_slow_but_steady_connection_is_served(
     monkeypatch: pytest.MonkeyPatch, pair: tuple[ClientSocket, socket.socket]
 ) -> None:
     """What came buys time for what is to come, and each request has its own."""
-    monkeypatch.setattr(clients, "SECONDS", 0.05)
-    monkeypatch.setattr(clients, "BYTES_PER_SECOND", 1)
+    monkeypatch.setattr(client_socket, "SECONDS", 0.05)
+    monkeypatch.setattr(client_socket, "BYTES_PER_SECOND", 1)
     patient, theirs = pair
     theirs.sendall(b"x" * 100)
     assert len(patient.recv(100)) == 100

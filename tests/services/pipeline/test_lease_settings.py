@@ -10,7 +10,7 @@ import pytest
 
 from memservice.runtime import Runtime, utc_now
 from memservice.spi.capabilities import Capability
-from memservice.worker import retention, runner
+from memservice.worker import lease_heartbeat, retention
 from memservice.worker.housekeeping import Housekeeping, units_at_once
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import ScriptedReasoner
@@ -166,7 +166,7 @@ def test_a_heartbeat_keeps_the_lease_during_a_slow_call(
     pipeline = open_pipeline(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")
     pipeline.rt.clock = utc_now
     if not beats:
-        monkeypatch.setattr(runner.Heartbeat, "_beat", lambda self: None)
+        monkeypatch.setattr(lease_heartbeat.LeaseHeartbeat, "_beat", lambda self: None)
     pipeline.say("s", ("alice", "I like tea."))
     slow = pipeline.reasoner.act = Slow(pipeline, pipeline.tasks()[0].unit)
     report = pipeline.run(slow.unit)
