@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memservice_extractive.requests import asks_for_fiction
+from memservice_extractive.requests import asks_for_fiction, begins_fiction
 from memservice_extractive.tails import has_first_person
 
 
@@ -14,7 +14,7 @@ def invented(sentences: Sequence[str], language: str) -> list[bool]:
     flags: list[bool] = []
     is_begun = False
     for sentence in sentences:
-        begins = asks_for_fiction(sentence)
-        is_begun = is_begun or begins
-        flags.append(begins or (is_begun and not has_first_person(sentence, language)))
+        is_told = is_begun and not has_first_person(sentence, language)
+        flags.append(is_told or asks_for_fiction(sentence))
+        is_begun = is_begun or begins_fiction(sentence)
     return flags

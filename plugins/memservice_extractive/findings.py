@@ -385,11 +385,12 @@ def _with_score(text: _Text, question: Question) -> _Scored:
     sentences = _with_subjects([part for part in _SENTENCE_END.split(content) if part]) or [content]
     language = detect(content)
     if text.is_message:
+        flags = invented(sentences, language)
+        if all(flags):
+            return _Scored(text, sentences[0], 0.0, language)
         sentences = [
-            sentence
-            for sentence, is_invented in zip(sentences, invented(sentences, language), strict=True)
-            if not is_invented
-        ] or sentences
+            one for one, is_invented in zip(sentences, flags, strict=True) if not is_invented
+        ]
         sentences += [
             f"{one} {other}"
             for one, other in pairwise(sentences)

@@ -35,16 +35,7 @@ _REPEAT = re.compile(
     r"|где|кто|почему|什么|怎么)(?![^\W_])"
 )
 """A question in the form of a request, for folded text: "remind me what to ask"."""
-_FICTION = re.compile(
-    r"\W*(?:\w+\W+){0,6}?(?:writ(?:e|ing)|tell|invent(?:ing)?|mak(?:e|ing) up|create|compose"
-    r"|erfinde?n?|schreibe?n?"
-    r"|erzahle?|dichte"
-    r"|denk dir|escrib\w{1,4}|inventa\w{0,3}|invente\w{0,2}|crea|cuenta\w{0,3}|ecri(?:s|vez|vons)"
-    r"|on invente|inventons"
-    r"|escribi(?:endo|me)|inventando|scrivendo|inventiamo|escrevendo|fazer|raconte\w{0,2}|imagine\w{0,2}|compose\w{0,2}|scriv\w{1,3}|racconta\w{0,2}"
-    r"|componi|escrev\w{1,2}|crie|conte|faz|faca|haz(?:me)?|fais|faites|fammi|fai"
-    r"|mach(?: mir)?|make(?: me)?|give (?:me|us)|пишем|сочиняем|придумываем|напиши|сочини"
-    r"|придумаи|расскажи|сделаи)(?:те)?(?![^\W_])"
+_STORY = (
     r".{0,40}?(?<![^\W_])(?:story|stories|tale|fairy tale|fable|poem|song|limerick|sketch|scene"
     r"|storyline|screenplay|theaterstuck|drehbuch|cuentito|historieta|obra de teatro|guion"
     r"|piece de theatre|scenario|personnage|storiella|favoletta|copione|personaggio"
@@ -54,7 +45,23 @@ _FICTION = re.compile(
     r"|filastrocca|canzone|fiaba|conto|cancao|сказк\w{1,2}|рассказ|истори\w|стих\w{0,10}|басн\w"
     r"|песн\w)(?![^\W_])"
 )
+_FICTION = re.compile(
+    r"\W*(?:(?:\w+\W+){0,4}?(?:write|tell|invent|make up|create|compose|erfinde?|schreibe?"
+    r"|erzahle?|dichte"
+    r"|denk dir|escrib\w{1,4}|inventa\w{0,3}|invente\w{0,2}|crea|cuenta\w{0,3}|ecris|ecrivez"
+    r"|raconte\w{0,2}|imagine\w{0,2}|compose\w{0,2}|scriv\w{1,3}|racconta\w{0,2}"
+    r"|componi|escrev\w{1,2}|crie|conte|напиши|сочини|придумаи|расскажи)(?:те)?"
+    # "Minha irmã faz …" tells what she does.
+    r"|(?:faz|faca|haz(?:me)?|fais|faites|fammi|mach(?: mir)?|make me|give (?:me|us)|сделаи))"
+    rf"(?![^\W_]){_STORY}"
+)
 """A request for something invented, at the beginning of folded text."""
+_INVENTS = re.compile(
+    r"\W*(?:\w+\W+){0,6}?(?:(?:are|we're) (?:writing|inventing|making up)|inventons"
+    r"|ecrivons|escribiendo|inventando|scrivendo|inventiamo|escrevendo|(?:bora|vamos) fazer"
+    rf"|пишем|сочиняем|придумываем)(?![^\W_]){_STORY}"
+)
+"""That a story is being invented, at the beginning of folded text."""
 _UNSPACED_FICTION = re.compile(
     r"(?:写|编|讲|创作).{0,12}?(?:故事|小说|诗|童话|剧本)"
     r"|(?:故事|小说|童话|剧本|相声).{0,4}?(?:开个?头|结尾|续写|接下去|想个)"
@@ -106,6 +113,12 @@ def asks_for_fiction(sentence: str) -> bool:
     return bool(
         _FICTION.match(folded) or (not folded.isascii() and _UNSPACED_FICTION.search(folded))
     )
+
+
+def begins_fiction(sentence: str) -> bool:
+    """Whether the sentences after it may tell a story. It can itself be true of its speaker: "Tom
+    and I are writing a play"."""
+    return asks_for_fiction(sentence) or bool(_INVENTS.match(fold(sentence)))
 
 
 def asks_again(sentence: str) -> bool:
