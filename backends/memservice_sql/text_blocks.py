@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
     Short = NDArray[np.int32]
+    Small = NDArray[np.integer[Any]]
+    """Of the smallest type that has all of its numbers."""
     Mask = NDArray[np.bool_]
 
 COLUMNS = "r.id, r.session_key, r.author_key, r.observer_key, r.observed_key, r.level"
@@ -54,8 +56,8 @@ class TextBlock:
     """Term → its number. The texts that contain it are those from `starts[number]` to
     `starts[number + 1]` in `rows`, and `counts` says how often."""
     starts: Integers
-    rows: Short
-    counts: Short
+    rows: Small
+    counts: Small
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -70,7 +72,7 @@ class TextBlock:
         number = self.vocabulary.get(term)
         return 0 if number is None else int(self.starts[number + 1] - self.starts[number])
 
-    def postings(self, term: str) -> tuple[Short, Short]:
+    def postings(self, term: str) -> tuple[Small, Small]:
         """The texts that contain a term, by position, and how often each does."""
         number = self.vocabulary.get(term)
         here = slice(0) if number is None else slice(self.starts[number], self.starts[number + 1])
@@ -122,10 +124,10 @@ def block_of(
     """A block of texts (`COLUMNS`). `sizes`: how many distinct terms each has; `numbers` and
     `counts` of all these terms, text by text: the position in `vocabulary`, and how often."""
     levels = dict[str | None, int]()
-    facts = [[NULL if value is None else value for value in text[:5]] for text in texts]
+    facts = (NULL if value is None else value for text in texts for value in text[:5])
     level_numbers = [levels.setdefault(text[5], len(levels)) for text in texts]
     return _block(
-        np.array(facts, np.int64).reshape(-1, 5),
+        np.fromiter(facts, np.int64, 5 * len(texts)).reshape(-1, 5),
         list(levels),
         np.array(level_numbers, np.int8),
         np.array(lengths, np.int32),
@@ -141,9 +143,9 @@ def _block(
     levels: Sequence[str | None],
     level_numbers: NDArray[np.int8],
     lengths: Short,
-    rows: Short,
+    rows: Small,
     numbers: Short,
-    counts: Short,
+    counts: Small,
     vocabulary: dict[str, int],
 ) -> TextBlock:
     """`rows`, `numbers` and `counts`: text, term and count of each posting, in any order."""
@@ -151,8 +153,20 @@ def _block(
     starts = np.zeros(len(vocabulary) + 1, np.int64)
     np.cumsum(np.bincount(numbers, minlength=len(vocabulary)), out=starts[1:])
     return TextBlock(
-        facts, levels, level_numbers, lengths, vocabulary, starts, rows[order], counts[order]
+        facts,
+        levels,
+        level_numbers,
+        lengths,
+        vocabulary,
+        starts,
+        _small(rows)[order],
+        _small(counts)[order],
     )
+
+
+def _small(numbers: Small) -> Small:
+    """The same numbers, none negative, in as few bytes as the greatest needs."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))), copy=False)
 
 
 def merged(first: TextBlock, second: TextBlock) -> TextBlock:
@@ -168,7 +182,7 @@ def merged(first: TextBlock, second: TextBlock) -> TextBlock:
         levels,
         np.concatenate([first.level_numbers, relevelled[second.level_numbers]]),
         np.concatenate([first.lengths, second.lengths]),
-        np.concatenate([first.rows, second.rows + np.int32(len(first))]),
+        np.concatenate([first.rows, _moved(second.rows, len(first))]),
         np.concatenate([_numbers(first), renumbered[_numbers(second)]]),
         np.concatenate([first.counts, second.counts]),
         vocabulary,
@@ -250,18 +264,22 @@ def _hits(ids: Integers, lengths: Short, counts: Short, terms: Sequence[SearchTe
 
 def _postings(
     blocks: Sequence[TextBlock], masks: Sequence[Mask | None], term: str
-) -> tuple[Short, Short]:
+) -> tuple[Small, Small]:
     """The texts of all blocks that contain a term and fit, numbered through, and the counts."""
-    parts: list[tuple[Short, Short]] = []
+    parts: list[tuple[Small, Small]] = []
     start = 0
     for block, mask in zip(blocks, masks, strict=True):
         rows, counts = block.postings(term)
         if mask is not None:
             fits = mask[rows]
             rows, counts = rows[fits], counts[fits]
-        parts.append((rows + np.int32(start), counts))
+        parts.append((_moved(rows, start), counts))
         start += len(block)
     if len(parts) == 1:
         return parts[0]
     all_rows, all_counts = zip(*parts, strict=True)
     return np.concatenate(all_rows), np.concatenate(all_counts)
+
+
+def _moved(rows: Small, by: int) -> Small:
+    return rows.astype(np.int32) + np.int32(by) if by else rows

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
     from memservice_sql.text_blocks import TextBlock
 
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 40 * 2**20
 MAX_DOCUMENTS = 30_000
 """Texts of a kind in a workspace that are kept. A search for common words in more of them reads a
 part of the postings only, so it has little to gain."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,9 @@ from memservice_sqlite.narrowing import array
 
 if TYPE_CHECKING:
     from memservice_sql.text_blocks import TextBlock
+
+BATCH_SIZE = 500
+"""Texts of which the terms are in memory at the same time."""
 
 # FTS5 counts the rows with a term by reading its postings.
 _STATISTICS = """
@@ -76,30 +79,34 @@ class StoredTexts:
         from memservice_sql.text_blocks import block_of, numbered
 
         values = {"workspace": self.workspace_key, "kind": self.kind}
+        cursor = self.connection.connection.cursor()
         if newest is None:
-            rows = rows_of(self.connection, _ALL, values)
+            cursor.execute(_ALL, values)
         else:
-            values |= {"newest": newest, "last": newest + MAX_ID_DISTANCE}
-            rows = rows_of(self.connection, _NEWER, values)
+            cursor.execute(_NEWER, values | {"newest": newest, "last": newest + MAX_ID_DISTANCE})
         # " term=count term=count ": the pairs of all texts, of which most occur several times. A
-        # term may contain any space but this one. One text at a time is split: its parts take
-        # several times the memory of the text.
+        # term may contain any space but this one. The parts of a text take several times its
+        # memory, so one text at a time is split, and few are read at once.
+        facts: list[Sequence[Any]] = []
+        lengths: list[int] = []
         sizes: list[int] = []
 
-        def pairs_of(terms: str) -> list[str]:
-            pairs = terms[1:-1].split(" ") if len(terms) > 1 else []
-            sizes.append(len(pairs))
-            return pairs
+        def texts() -> Iterator[list[str]]:
+            while rows := cursor.fetchmany(BATCH_SIZE):
+                for row in rows:
+                    pairs = row[7][1:-1].split(" ") if len(row[7]) > 1 else []
+                    facts.append(row[:6])
+                    lengths.append(row[6])
+                    sizes.append(len(pairs))
+                    yield pairs
 
-        pair_numbers, distinct_pairs = numbered(
-            chain.from_iterable(pairs_of(terms) for *_, terms in rows)
-        )
+        pair_numbers, distinct_pairs = numbered(chain.from_iterable(texts()))
         split = [pair.rpartition("=") for pair in distinct_pairs]
         term_of_pair, vocabulary = numbered(term for term, _, _ in split)
         count_of_pair = np.array([int(number) for _, _, number in split], np.int32)
         block = block_of(
-            [row[:6] for row in rows],
-            [row[6] for row in rows],
+            facts,
+            lengths,
             sizes,
             term_of_pair[pair_numbers],
             count_of_pair[pair_numbers],

@@ -11,7 +11,7 @@ from gunicorn.http.errors import ParseException
 from memservice.api.routing import EXTENSION
 from memservice.app import create_app
 from memservice.domain.errors import MemserviceError
-from memservice.serving import start_pipe
+from memservice.serving import free_memory, start_pipe
 from memservice.serving.logs import set_up_logging
 from memservice.settings import load_settings
 from memservice.worker.schema import wait_for_schema
@@ -43,6 +43,7 @@ def _load() -> Flask:
     # Opened now, so that the first request does not have to wait for it.
     wait_for_schema(flask_app.extensions[EXTENSION].runtime, threading.Event())
     flask_app.extensions[EXTENSION].announce()
+    free_memory.give_back_regularly()
     serve = flask_app.wsgi_app
 
     def with_body(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:

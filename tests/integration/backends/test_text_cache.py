@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
@@ -19,6 +20,7 @@ from memservice.testing.text import TextIndexContract
 from memservice_postgres.text import PostgresTextIndex
 from memservice_sql import text_cache
 from memservice_sql.storage import SqlStorage
+from memservice_sql.text_blocks import TextBlock, block_of, merged
 from memservice_sql.text_cache import TextCache
 from memservice_sqlite.text import SqliteTextIndex
 from support.stores.stores import DIALECTS, migrated_on
@@ -108,6 +110,49 @@ def test_every_change_of_another_process_is_read(
         assert answers(storage, cached, workspace) == answers(storage, plain, workspace)
         assert reads_from_memory(storage, cached, workspace)
     assert not reads_from_memory(storage, plain, workspace)
+
+
+def test_words_may_be_repeated_more_often_than_a_byte_counts(
+    storage: SqlStorage, open_index: Open, workspace: int
+) -> None:
+    dice = random.Random(2)
+    plain, cached = open_index(0), open_index(10**9)
+    for first, repeated in ((1, 2), (100, 300), (200, 2)):
+        rows = [text(dice, first + n) for n in range(20)]
+        rows.append(TextRow(key=first + 20, terms=["w11"] * repeated, session=1))
+
+        def write(tx: Transaction, rows: list[TextRow] = rows) -> None:
+            plain.add(tx, "message", workspace, rows)
+
+        storage.write(write)
+        assert answers(storage, cached, workspace) == answers(storage, plain, workspace)
+    assert reads_from_memory(storage, cached, workspace)
+
+
+def test_texts_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memservice_sqlite.stored_texts.BATCH_SIZE", 7)
+    plain, cached = (SqliteTextIndex(cache=TextCache(2**20, number)) for number in (0, 10**9))
+    dice = random.Random(3)
+    rows = [text(dice, key) for key in range(1, 32)]
+    with migrated_on("sqlite", tmp_path) as storage:
+        storage.write(lambda tx: plain.add(tx, "message", 1, rows))
+        assert answers(storage, cached, 1) == answers(storage, plain, 1)
+        assert reads_from_memory(storage, cached, 1)
+
+
+def test_numbers_take_as_few_bytes_as_they_need() -> None:
+    def block(first: int, texts: int, count: int) -> TextBlock:
+        facts = [(first + n, 1, 1, None, None, None) for n in range(texts)]
+        each, counts = np.zeros(texts, np.int32), np.full(texts, count, np.int32)
+        return block_of(facts, [count] * texts, [1] * texts, each, counts, ["axolotl"])
+
+    one, other = block(1, 200, 3), block(201, 200, 300)
+    assert (one.rows.itemsize, one.counts.itemsize) == (1, 1)
+    both = merged(one, other)
+    assert (both.rows.itemsize, both.counts.itemsize) == (2, 2)
+    rows, counts = both.postings("axolotl")
+    assert rows.tolist() == list(range(400))
+    assert counts.tolist() == [3] * 200 + [300] * 200
 
 
 def reads_from_memory(storage: SqlStorage, index: Any, workspace: int) -> bool:
