@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 
 from memservice.domain.text.normal_forms import normalize
 from memservice.domain.text.scripts import (
@@ -47,11 +47,62 @@ vowels are letters and are not removed."""
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 
+_ALONE = (
+    (0x0000, 0x02FF),
+    (0x0370, 0x0482),
+    (0x048A, 0x052F),
+    (0x1E00, 0x1EFF),
+    (0x2000, 0x206F),
+    (0x20A0, 0x20CF),
+    (0x2100, 0x2BFF),
+    (0x3000, 0x3029),
+    (0x3030, 0x303F),
+    (0x3041, 0x3096),
+    (0x30A0, 0x30FF),
+    (0x3400, 0x9FFF),
+    (0xAC00, 0xD7A3),
+    (0xFE00, 0xFE0F),
+    (0xFF01, 0xFF9D),
+    (0x1F300, 0x1FAFF),
+)
+"""Ranges of characters that are folded alone: none joins the one before it. Latin, Cyrillic and
+Greek letters with their accents, punctuation, symbols, and what Chinese, Japanese and Korean are
+written with."""
+
+
+class _NotAloneError(Exception):
+    """A text has a character that may join the one before it."""
+
+
+class _FoldedCharacters(dict[int, str | int]):
+    """Characters of `_ALONE` and their folded forms, each computed when it is first met: a table
+    for `str.translate`."""
+
+    def __missing__(self, code: int) -> str | int:
+        if not any(first <= code <= last for first, last in _ALONE):
+            raise _NotAloneError
+        folded = _fold_together(chr(code))
+        # One that stays as it is has the number that is the key, and no text of its own.
+        self[code] = code if folded == chr(code) else folded
+        return self[code]
+
+
+_FOLDED = _FoldedCharacters()
+
+
 def fold(text: str) -> str:
     """The text in NFKC, case-folded, without accents, with digits of every script as 0-9 and every
     apostrophe as `'`."""
     if text.isascii():
         return text.lower().replace("`", "'") if "`" in text else text.lower()
+    try:
+        return text.translate(_FOLDED)
+    except _NotAloneError:
+        return _fold_together(text)
+
+
+def _fold_together(text: str) -> str:
+    """`fold` of any text: ten times as slow."""
     text = normalize("NFKC", text.translate(_BEFORE)).casefold().translate(_AFTER)
     text = normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
@@ -73,7 +124,11 @@ HAN_RUN = re.compile(f"[{HAN}]+")
 def is_wordlike(char: str) -> bool:
     """Whether the character is a letter, a digit, or a mark that is part of a letter in Indic and
     South-East Asian scripts."""
-    return char.isalnum() or unicodedata.category(char)[0] == "M"
+    return char.isalnum() or _is_mark(char)
+
+
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char)[0] == "M"
 
 
 def safe(word: str) -> str:
@@ -101,8 +156,10 @@ def grams(run: str) -> list[str]:
 
     The single characters make 猫 match 猫は好き; pairs alone would not.
     """
-    clusters = [safe(c) for c in _clusters(run)]
-    clusters = [c for c in clusters if c]
+    if run.isalnum():  # without marks
+        clusters = list(run)
+    else:
+        clusters = [part for cluster in _clusters(run) if (part := safe(cluster))]
     if len(clusters) < 2:
         return clusters
     terms: list[str] = []
@@ -116,10 +173,14 @@ def grams(run: str) -> list[str]:
 
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
+_WORD = re.compile(r"[^\W_]+(?:'+[^\W_]+)*")
+"""The same for every script, in text without marks."""
 
 
 def _runs(text: str) -> list[str]:
     """Word-like runs of folded text, with apostrophes inside them."""
+    if not any(map(_is_mark, filterfalse(str.isalnum, set(text)))):
+        return _WORD.findall(text)
     runs: list[str] = []
     current: list[str] = []
     for char in text:

@@ -46,10 +46,13 @@ def is_mark(char: str) -> bool:
 
 
 def _divided(run: re.Match[str]) -> str:
+    all_marks = {char for char in set(run[0]) if is_mark(char)}
+    if not all_marks:
+        return run[0]
     parts: list[str] = []
     marks = 0
     for char in run[0]:
-        marks = marks + 1 if is_mark(char) else 0
+        marks = marks + 1 if char in all_marks else 0
         if marks > MAX_MARKS:
             parts.append(_JOINER)
             marks = 1
