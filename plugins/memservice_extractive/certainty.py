@@ -14,7 +14,7 @@ from memservice_extractive.language import UNSPACED, words
 from memservice_extractive.lexicon import SPEECH_VERBS
 from memservice_extractive.question_content import rest_stems, stems_of
 from memservice_extractive.subjects import CLAUSE_END, is_unreal
-from memservice_extractive.worth import without_quotations
+from memservice_extractive.worth import has_quotation_mark, without_quotations
 
 _DENIALS = {
     "en": r"(?:i|we)(?:'m|'re|'ve)? (?:(?:do|did|am|was|were|have|had|are|will|would)(?: not|n't)"
@@ -93,6 +93,8 @@ def denies(value: str, sentence: str, language: str) -> bool:
 def without_speech(sentence: str, language: str) -> str:
     """A sentence without what it quotes somebody else as saying, also if it is cut within the
     quotation."""
+    if not has_quotation_mark(sentence):
+        return sentence
     outside = without_quotations(sentence)
     for mark in _CLOSING_MARKS if outside == sentence else "":
         closed = without_quotations(sentence + mark)

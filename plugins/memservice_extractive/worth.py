@@ -225,6 +225,11 @@ def content_units(text: str, language: str) -> int:
     return units
 
 
+def has_quotation_mark(text: str) -> bool:
+    """Whether a quotation can begin in it."""
+    return _OPENING.search(text) is not None
+
+
 def without_quotations(text: str) -> str:
     """The text with a blank for each quotation that is closed and not empty."""
     parts: list[str] = []

@@ -107,6 +107,8 @@ def _is_one_of(row_value: Any, values: tuple[Scalar, ...]) -> bool:
     if isinstance(row_value, str):
         return row_value in values
     kind = type(row_value) if type(row_value) in _ORDERED else None
+    if kind is not None and row_value not in values:  # many keys, nearly always
+        return False
     for value in values:
         if row_value == value if type(value) is kind else _order(row_value, value) == 0:
             return True
