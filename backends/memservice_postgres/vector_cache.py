@@ -1,4 +1,5 @@
-"""Vectors that this process caches in memory: those that fit a filter, bounded in bytes.
+"""Vectors that this process caches in memory: those that fit a filter, bounded in bytes; or their
+signatures, if large vectors have no room there.
 
 The version of a row changes whenever the row is written (`memservice_postgres.vector_schema`). A
 search asks the database for the versions of the rows that fit, as its own transaction sees them,
@@ -12,28 +13,33 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from memservice.domain.records import Space
 from memservice.spi.index_filter import IndexFilter
+from memservice_postgres.cached_vectors import (
+    VERSION,
+    CachedSignatures,
+    CachedVectors,
+    Matching,
+    SignedRows,
+)
 from memservice_postgres.connections import Driver
 from memservice_postgres.integers import numbers
-from memservice_postgres.reals import vector_of
-from memservice_sql.vector_blocks import KEY, ROW, Block, GrowingBlock
-
-if TYPE_CHECKING:
-    from memservice_sql.vector_blocks import Integers
+from memservice_sql.signatures import MIN_DIMENSION
+from memservice_sql.vector_blocks import Block
 
 MIN_VECTORS = 1_000
 """Fewer vectors are compared by the database, in about the time of asking for their versions."""
-FETCH_SIZE = 2_000
-"""Vectors fetched from the database at a time."""
 MAX_FILTERS = 1_000
 """Maximum number of filters that a process remembers, with or without their vectors."""
+MAX_SIGNATURES = 60_000
+"""Maximum vectors of a filter whose signatures are cached. With more of them, listing their
+versions after each change takes as long as a search in an index."""
 IDLE_SECONDS = 300.0
 """Vectors that were not searched for this time leave the memory, as do deleted ones at each
 search."""
@@ -41,30 +47,20 @@ LOOK_AGAIN_SECONDS = 60.0
 """How long the database finds the nearest vectors of a filter that has too few or too many for the
 cache."""
 
-_VERSION = "coalesce(r.version, -r.row_key)"
 _STATE = (
     "SELECT coalesce(bit_xor(revision), 0)::bigint FROM vector_states WHERE space_key = %(space)s"
 )
 _VERSIONS = f"""
-    SELECT ({_STATE}), array_send(array_agg({_VERSION}))
+    SELECT ({_STATE}), array_send(array_agg({VERSION}))
     FROM vectors r WHERE r.space_key = %(space)s {{fits}}
 """  # noqa: S608 - constants
-# The array is computed first, from the index alone, so that the rows are read by their keys.
-_VECTORS = f"""
-    SELECT {_VERSION}, r.row_key, vector_send(r.vector) FROM vectors r
-    WHERE r.space_key = %(space)s AND r.row_key = ANY(ARRAY(
-        SELECT r.row_key FROM vectors r WHERE r.space_key = %(space)s {{fits}}
-        AND {_VERSION} = ANY(%(versions)s)
-    ))
-"""  # noqa: S608 - constants
-
 _Key = tuple[int, IndexFilter]
 
 
 class _CachedFilter:
     """The vectors that fit a filter, as of its last search. `lock` protects all of it."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self) -> None:
         self.lock = Lock()
         self.used_at = 0.0
         self.skipped_until = 0.0
@@ -73,16 +69,16 @@ class _CachedFilter:
         """The versions of the vectors as the database sent them."""
         self.state: int | None = None
         """The state of the space then; None if the vectors may be others."""
-        self.vectors = GrowingBlock(dimension, ROW + 1)
+        self.content: CachedVectors | CachedSignatures | None = None
         self.counted = 0
         """The bytes that the cache has counted for it."""
 
-    def clear(self) -> None:
-        self.sent, self.state, self.vectors = (
-            b"",
-            None,
-            GrowingBlock(len(self.vectors.block().matrix), ROW + 1),
-        )
+    @property
+    def nbytes(self) -> int:
+        return len(self.sent) + (0 if self.content is None else self.content.nbytes)
+
+    def snapshot(self) -> Block | SignedRows | None:
+        return None if self.content is None else self.content.snapshot()
 
 
 class VectorCache:
@@ -108,13 +104,14 @@ class VectorCache:
         fits: str,
         arguments: dict[str, Any],
         count: Callable[[int], int] | None = None,
-    ) -> Block | None:
-        """Exactly the vectors that fit the filter, as the driver's transaction sees them; None if
-        the database has to find the nearest. `fits` and `arguments`: the filter as SQL.
+    ) -> Block | SignedRows | None:
+        """Exactly the vectors that fit the filter, as the driver's transaction sees them, or their
+        signatures; None if the database has to find the nearest. `fits` and `arguments`: the filter
+        as SQL.
 
         `count`, for a space with an index: the number of vectors that fit, up to a limit. Then the
-        cache takes only vectors for which it has room, since the index finds others faster than
-        they are read again and again."""
+        cache takes only what it has room for, since the index finds others faster than they are
+        read again and again."""
         if index_filter.since is not None or index_filter.until is not None:
             return None  # another filter at each moment
         now = time.monotonic()
@@ -127,24 +124,24 @@ class VectorCache:
             if cached.state is not None:
                 state = driver.execute(_STATE, arguments).fetchall()[0][0]
                 if state == cached.state:
-                    return cached.vectors.block()
-            if count is not None and not cached.vectors.rows:
-                remaining = max(0, self._max_bytes - self._bytes) // (4 * space.dimension)
-                if count(remaining + 1) > remaining:
-                    cached.skipped_until = now + LOOK_AGAIN_SECONDS
-                    return None
+                    return cached.snapshot()
+            room = self._room(space, is_indexed=count is not None)
+            if count is not None and cached.content is None and count(max(room) + 1) > max(room):
+                cached.skipped_until = now + LOOK_AGAIN_SECONDS
+                return None
             versions = driver.execute(_VERSIONS.format(fits=fits).encode(), arguments, binary=True)
             state, sent = versions.fetchall()[0]
             cached.state = None  # as `sent`
-            block = self._current(driver, cached, sent, fits, arguments)
-            if block is None:
-                cached.clear()
-                cached.skipped_until = now + LOOK_AGAIN_SECONDS
-            else:
+            matching = Matching(driver, fits, arguments)
+            is_complete = self._update(matching, cached, space, sent, room)
+            if is_complete:
                 cached.state = state
-            size = cached.vectors.nbytes + len(cached.sent)
+            elif cached.content is None:
+                cached.skipped_until = now + LOOK_AGAIN_SECONDS
+            size = cached.nbytes
+            snapshot = cached.snapshot() if is_complete else None
         self._note_size((space.key, index_filter), cached, size)
-        return block
+        return snapshot
 
     def drop_space(self, space_key: int) -> None:
         with self._lock:
@@ -164,46 +161,54 @@ class VectorCache:
             cached = self._filters.get(key)
             is_new = cached is None
             if cached is None:
-                cached = self._filters[key] = _CachedFilter(space.dimension)
+                cached = self._filters[key] = _CachedFilter()
                 if len(self._filters) > MAX_FILTERS:
                     self._discard(next(iter(self._filters)))
             cached.used_at = now
             self._filters.move_to_end(key)
             return None if is_new else cached
 
-    def _current(
+    def _room(self, space: Space, *, is_indexed: bool) -> tuple[int, int]:
+        """The maximum numbers of vectors of a filter, and of signatures in place of vectors."""
+        if not is_indexed:
+            return self._max_bytes // (4 * space.dimension), 0
+        free_bytes = max(0, self._max_bytes - self._bytes)
+        is_large = space.dimension >= MIN_DIMENSION
+        signatures = min(MAX_SIGNATURES, 8 * free_bytes // space.dimension) if is_large else 0
+        return free_bytes // (4 * space.dimension), signatures
+
+    def _update(
         self,
-        driver: Driver,
+        matching: Matching,
         cached: _CachedFilter,
+        space: Space,
         sent: bytes | None,
-        fits: str,
-        arguments: dict[str, Any],
-    ) -> Block | None:
-        """The vectors with the versions that were sent; None if they are too few or too many, or if
-        the database has changed between two statements outside a transaction."""
-        if sent is None:
-            return None
-        if sent == cached.sent:
-            return cached.vectors.block()
-        versions = numbers(sent)
-        dimension = len(cached.vectors.block().matrix)
-        if len(versions) < self._min_vectors or len(versions) * dimension * 4 > self._max_bytes:
-            return None
+        room: tuple[int, int],
+    ) -> bool:
+        """Read what is missing of the vectors with the versions that were sent. Returns whether all
+        are there now. If not, and nothing is cached, they are too few or too many, or the database
+        has changed between two statements outside a transaction."""
+        if sent is not None and sent == cached.sent:
+            return True
         cached.sent = b""  # it is not true of the vectors before all are read
-        facts = cached.vectors.block().facts
-        is_current = np.isin(facts[:, KEY], versions)
-        if not is_current.all():
-            cached.vectors = _without(cached.vectors.block(), ~is_current)
-            facts = cached.vectors.block().facts
-        missing = versions[~np.isin(versions, facts[:, KEY])]
-        if not len(facts):
-            cached.vectors = GrowingBlock(dimension, ROW + 1, len(versions))
-        for block in _read(driver, missing, fits, arguments):
-            cached.vectors.append(block)
-        if cached.vectors.rows != len(versions):
-            return None
-        cached.sent = sent
-        return cached.vectors.block()
+        content, cached.content = cached.content, None
+        versions = np.empty(0, np.int64) if sent is None else numbers(sent)
+        if len(versions) < self._min_vectors:
+            return False
+        if isinstance(content, CachedVectors):
+            if len(versions) * space.dimension * 4 > self._max_bytes:
+                return False
+        elif content is None and len(versions) <= room[0]:
+            content = CachedVectors(space.dimension, len(versions))
+        elif len(versions) > (room[1] if content is None else MAX_SIGNATURES):
+            return False
+        content = content or CachedSignatures(matching.mean())
+        is_complete = content.update(matching, versions)
+        if is_complete or isinstance(content, CachedSignatures):
+            cached.content = content
+        if sent is not None and is_complete:
+            cached.sent = sent
+        return is_complete
 
     def _note_size(self, key: _Key, cached: _CachedFilter, size: int) -> None:
         with self._lock:
@@ -223,26 +228,3 @@ class VectorCache:
 
     def _discard(self, key: _Key) -> None:
         self._bytes -= self._filters.pop(key).counted
-
-
-def _read(
-    driver: Driver, missing: Integers, fits: str, arguments: dict[str, Any]
-) -> Iterator[Block]:
-    sql = _VECTORS.format(fits=fits).encode()
-    for start in range(0, len(missing), FETCH_SIZE):
-        chunk = missing[start : start + FETCH_SIZE].tolist()
-        rows = driver.execute(sql, {**arguments, "versions": chunk}, binary=True).fetchall()
-        if rows:
-            yield _block_of(rows)
-
-
-def _block_of(rows: Sequence[tuple[int, int, bytes]]) -> Block:
-    facts = np.array([row[:2] for row in rows], np.int64)
-    return Block(facts, np.stack([vector_of(row[2]) for row in rows], axis=1))
-
-
-def _without(block: Block, excluded: Any) -> GrowingBlock:
-    """A copy without these rows, so that nothing of them stays in memory."""
-    copy = GrowingBlock(len(block.matrix), ROW + 1)
-    copy.append(Block(block.facts[~excluded], block.matrix[:, ~excluded]))
-    return copy

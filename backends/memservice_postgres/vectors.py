@@ -23,8 +23,9 @@ from memservice_postgres.reals import FloatArray, vector_of
 from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 from memservice_postgres.vector_schema import PARTS
+from memservice_sql.signatures import FEWER, candidates_for
 from memservice_sql.text_cache import random_number
-from memservice_sql.vector_blocks import Nearest
+from memservice_sql.vector_blocks import Block, Nearest
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -79,6 +80,7 @@ _NEAREST = """
         FROM vectors r WHERE r.space_key = %(space)s {fits} OFFSET 0
     ) AS near ORDER BY near.distance, near.row_key LIMIT %(limit)s
 """
+_BY_KEYS = " AND r.row_key = ANY(%(ids)s)"
 # The index may compare 16-bit numbers, so its candidates are compared again exactly.
 _NEAREST_BY_INDEX = """
     SELECT near.row_key, -(near.vector <#> %(query_vector)s::real[]::vector) FROM (
@@ -203,10 +205,10 @@ class PostgresVectorIndex:
             "limit": k,
         }
         if ids is not None:
-            fits, arguments["ids"] = f"{fits} AND r.row_key = ANY(%(ids)s)", list(ids)
-            return _compared(driver, fits, arguments)
+            arguments["ids"] = list(ids)
+            return _compared(driver, fits + _BY_KEYS, arguments)
         index = self.indexes.of(driver, space)
-        block = self._cache.lookup(
+        cached = self._cache.lookup(
             driver,
             space,
             index_filter,
@@ -214,10 +216,14 @@ class PostgresVectorIndex:
             arguments,
             None if index is None else partial(_size, driver, index, index_filter, fits, arguments),
         )
-        if block is not None:
+        if isinstance(cached, Block):
             nearest = Nearest(query_vector, k)
-            nearest.add(block, np.ones(len(block.facts), np.bool_))
+            nearest.add(cached, np.ones(len(cached.facts), np.bool_))
             return nearest.hits()
+        count = candidates_for(k)
+        if cached is not None and count * FEWER <= len(cached.facts):
+            arguments["ids"] = cached.candidates(query_vector, count)
+            return _compared(driver, fits + _BY_KEYS, arguments)
         if index is not None:
             exact = scaled(self._exact, space)
             share = index.rows // SHARE

@@ -9,6 +9,14 @@ import numpy as np
 
 from memservice.spi.unit_vectors import unit
 from memservice.spi.vectors import VectorHit
+from memservice_sql.signatures import (
+    FEWER,
+    MIN_DIMENSION,
+    MIN_ROWS,
+    GrowingSignatures,
+    Signatures,
+    candidates_for,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +49,8 @@ class Block:
 
     facts: Integers
     matrix: Vector
+    signatures: Signatures | None = None
+    """Of many large dense vectors."""
 
 
 class GrowingBlock:
@@ -54,14 +64,20 @@ class GrowingBlock:
         self._matrix: Vector = np.empty((dimension, capacity), np.float32)
         self._order: Literal["C", "F"] = "C"
         """The layout of the matrix: C for dimensions in one piece, F for vectors."""
+        self._signatures: GrowingSignatures | None = None
+        self._centred_rows = 0
+        """The number of vectors whose mean is the centre of the signatures."""
         self.rows = 0
 
     @property
     def nbytes(self) -> int:
-        return self._facts.nbytes + self._matrix.nbytes + OVERHEAD
+        signatures = 0 if self._signatures is None else self._signatures.nbytes
+        return self._facts.nbytes + self._matrix.nbytes + signatures + OVERHEAD
 
     def block(self) -> Block:
-        return Block(self._facts[: self.rows], self._matrix[:, : self.rows])
+        facts, matrix = self._facts[: self.rows], self._matrix[:, : self.rows]
+        signatures = None if self._signatures is None else self._signatures.signatures()
+        return Block(facts, matrix, signatures)
 
     def append(self, block: Block) -> None:
         end = self.rows + len(block.facts)
@@ -78,7 +94,18 @@ class GrowingBlock:
             self._facts, self._matrix = facts, matrix
         self._facts[self.rows : end] = block.facts
         self._matrix[:, self.rows : end] = block.matrix
-        self.rows = end
+        start, self.rows = self.rows, end
+        if self._order == "F" and len(self._matrix) >= MIN_DIMENSION and end >= MIN_ROWS:
+            self._sign(start)
+
+    def _sign(self, start: int) -> None:
+        """Add the signatures of the rows from `start` on; of all rows again, once they are twice as
+        many as those whose mean is the centre."""
+        if self._signatures is None or self.rows > 2 * self._centred_rows:
+            start, self._centred_rows = 0, self.rows
+            centre = self._matrix[:, : self.rows].mean(axis=1)
+            self._signatures = GrowingSignatures(centre, len(self._facts))
+        self._signatures.append(self._matrix[:, start : self.rows])
 
 
 def _is_dense(vectors: Vector) -> bool:
@@ -101,8 +128,11 @@ class Nearest:
         index = np.flatnonzero(mask)
         if not len(index) or self._k <= 0:
             return
-        # Few rows are copied to one matrix; for many, the whole block is multiplied.
+        count = candidates_for(self._k)
         is_sparse = len(index) * FEW < len(block.facts)
+        if block.signatures is not None and count * FEWER <= len(index):
+            index, is_sparse = block.signatures.candidates(self._query, count, index), True
+        # Few rows are copied to one matrix; for many, the whole block is multiplied.
         query, matrix = self._used(block, index if is_sparse else None)
         scores = query @ matrix if is_sparse else (query @ matrix)[index]
         if len(self._best) == self._k and scores.max() < self._best[-1].score - ROUNDING:
@@ -118,7 +148,8 @@ class Nearest:
         # A matrix product may round equal rows differently, depending on their position; a sum per
         # row does not.
         query, matrix = self._used(block, candidates)
-        exact = np.clip((matrix.astype(np.float64) * query[:, None]).sum(axis=0), -1.0, 1.0)
+        products = np.multiply(matrix, query[:, None], dtype=np.float64)
+        exact = np.clip(products.sum(axis=0), -1.0, 1.0)
         rows = block.facts[candidates, ROW]
         hits = list(map(VectorHit, rows.tolist(), exact.tolist()))
         self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]

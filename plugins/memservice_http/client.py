@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from memservice.domain import json_bytes
 from memservice.domain.errors import ConfigurationError
 from memservice.spi.llm import ModelFailure
 from memservice_http import failures
@@ -306,7 +307,7 @@ class ModelResponse:
 
     def parse(self, data: bytes) -> Any:
         try:
-            return json.loads(data)
+            return json_bytes.parse(data)
         except (ValueError, RecursionError):  # the latter for brackets without end
             pass
         kind = self._type()

@@ -27,7 +27,8 @@ from memservice.testing.vectors import (
     row,
     space,
 )
-from memservice_postgres import vector_cache
+from memservice_postgres import cached_vectors, vector_cache
+from memservice_postgres.cached_vectors import Matching
 from memservice_postgres.connections import config_of
 from memservice_postgres.narrowing import fitting
 from memservice_postgres.storage import PostgresStorage
@@ -119,13 +120,13 @@ def query_twice(storage: PostgresStorage, index: PostgresVectorIndex) -> list[in
 def fetch_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many vectors were fetched, each time."""
     numbers: list[int] = []
-    read = vector_cache._read
+    rows = Matching.rows
 
-    def noted(driver: Any, missing: Any, *arguments: Any) -> Any:
-        numbers.append(len(missing))
-        return read(driver, missing, *arguments)
+    def noted(matching: Matching, content: str, versions: Any, **values: Any) -> Any:
+        numbers.append(len(versions))
+        return rows(matching, content, versions, **values)
 
-    monkeypatch.setattr(vector_cache, "_read", noted)
+    monkeypatch.setattr(Matching, "rows", noted)
     return numbers
 
 
@@ -225,14 +226,14 @@ def test_after_growth_only_new_vectors_are_fetched(
     fetch_sizes: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vector_cache, "FETCH_SIZE", 2)
+    monkeypatch.setattr(cached_vectors, "FETCH_SIZE", 2)
     index = open_cached()
     storage.write(lambda tx: index.upsert(tx, OURS, [row(n, n) for n in range(1, 8)]))
     assert query_twice(storage, index) == [1, 2, 3, 4, 5, 6, 7]
     storage.write(lambda tx: index.upsert(tx, OURS, [row(8, 8), row(3, 9)]))
     assert query(storage, index) == [1, 2, 4, 5, 6, 7, 8, 3]
     assert query(storage, index) == [1, 2, 4, 5, 6, 7, 8, 3]
-    assert fetch_sizes == [7, 2]
+    assert fetch_sizes == [2, 2, 2, 1, 2]
 
 
 def test_deleted_vectors_leave_memory(

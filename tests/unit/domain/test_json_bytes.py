@@ -58,6 +58,23 @@ def test_stored_json_is_read_alike(value: Any) -> None:
     assert json_bytes.decode(text.encode()) == json_bytes.decode(text) == read
 
 
+@given(_STORED)
+def test_json_from_elsewhere_is_read_as_the_standard_library_reads_it(value: Any) -> None:
+    text = json.dumps(value, indent=1)
+    assert json_bytes.parse(text.encode()) == json_bytes.parse(text) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ['["\\ud800"]', "[1e400]"])
+def test_what_orjson_refuses_is_read_too(text: str) -> None:
+    assert json_bytes.parse(text) == json_bytes.parse_plainly(text) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1] 2", "{'a': 1}"])
+def test_what_is_not_json_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="line 1"):
+        json_bytes.parse(text)
+
+
 def test_the_order_of_keys_and_the_kind_of_numbers_are_kept() -> None:
     text = '{"b":1.0,"a":1,"é":"\\n"}'
     value = json_bytes.decode(text)
