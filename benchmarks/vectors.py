@@ -139,7 +139,7 @@ def main() -> None:
     indexes = getattr(rt.vectors, "indexes", None)
     if indexes is not None:
         began = time.monotonic()
-        indexes.keep(space)  # what the service does in the background
+        indexes.build_if_large(space)  # what the service does in the background
         print(f"index built in {time.monotonic() - began:.0f} s")
     number = np.arange(1, options.rows + 1)
     session = max(1, options.rows // 2_000)
