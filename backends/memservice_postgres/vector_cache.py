@@ -1,5 +1,5 @@
 """Vectors that this process caches in memory: those that fit a filter, bounded in bytes; or their
-signatures, if large vectors have no room there.
+signatures, if large vectors do not fit.
 
 The version of a row changes whenever the row is written (`memservice_postgres.vector_schema`). A
 search asks the database for the versions of the rows that fit, as its own transaction sees them,
@@ -110,7 +110,7 @@ class VectorCache:
         as SQL.
 
         `count`, for a space with an index: the number of vectors that fit, up to a limit. Then the
-        cache takes only what it has room for, since the index finds others faster than they are
+        cache takes only what fits in it, since the index finds others faster than they are
         read again and again."""
         if index_filter.since is not None or index_filter.until is not None:
             return None  # another filter at each moment
@@ -125,15 +125,17 @@ class VectorCache:
                 state = driver.execute(_STATE, arguments).fetchall()[0][0]
                 if state == cached.state:
                     return cached.snapshot()
-            room = self._room(space, is_indexed=count is not None)
-            if count is not None and cached.content is None and count(max(room) + 1) > max(room):
-                cached.skipped_until = now + LOOK_AGAIN_SECONDS
-                return None
+            capacity = self._capacity(space, is_indexed=count is not None)
+            if count is not None and cached.content is None:
+                most = max(capacity)
+                if count(most + 1) > most:
+                    cached.skipped_until = now + LOOK_AGAIN_SECONDS
+                    return None
             versions = driver.execute(_VERSIONS.format(fits=fits).encode(), arguments, binary=True)
             state, sent = versions.fetchall()[0]
             cached.state = None  # as `sent`
             matching = Matching(driver, fits, arguments)
-            is_complete = self._update(matching, cached, space, sent, room)
+            is_complete = self._update(matching, cached, space, sent, capacity)
             if is_complete:
                 cached.state = state
             elif cached.content is None:
@@ -168,7 +170,7 @@ class VectorCache:
             self._filters.move_to_end(key)
             return None if is_new else cached
 
-    def _room(self, space: Space, *, is_indexed: bool) -> tuple[int, int]:
+    def _capacity(self, space: Space, *, is_indexed: bool) -> tuple[int, int]:
         """The maximum numbers of vectors of a filter, and of signatures in place of vectors."""
         if not is_indexed:
             return self._max_bytes // (4 * space.dimension), 0
@@ -183,7 +185,7 @@ class VectorCache:
         cached: _CachedFilter,
         space: Space,
         sent: bytes | None,
-        room: tuple[int, int],
+        capacity: tuple[int, int],
     ) -> bool:
         """Read what is missing of the vectors with the versions that were sent. Returns whether all
         are there now. If not, and nothing is cached, they are too few or too many, or the database
@@ -198,9 +200,9 @@ class VectorCache:
         if isinstance(content, CachedVectors):
             if len(versions) * space.dimension * 4 > self._max_bytes:
                 return False
-        elif content is None and len(versions) <= room[0]:
+        elif content is None and len(versions) <= capacity[0]:
             content = CachedVectors(space.dimension, len(versions))
-        elif len(versions) > (room[1] if content is None else MAX_SIGNATURES):
+        elif len(versions) > (capacity[1] if content is None else MAX_SIGNATURES):
             return False
         content = content or CachedSignatures(matching.mean())
         is_complete = content.update(matching, versions)

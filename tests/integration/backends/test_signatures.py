@@ -95,8 +95,8 @@ def test_candidates_differ_least_and_ties_are_all_there() -> None:
     differing = ((stored > 0) != (query > 0)).sum(axis=1)
     nearest = np.argsort(differing, kind="stable")[:5]
     index = np.arange(600)
-    found = growing.signatures().candidates(query, 9, index)
-    assert found.tolist() == sorted([*nearest.tolist(), *(nearest + 300).tolist()])
+    candidates = growing.signatures().candidates(query, 9, index)
+    assert candidates.tolist() == sorted([*nearest.tolist(), *(nearest + 300).tolist()])
     odd = growing.signatures().candidates(query, 300, index[1::2])
     assert odd.tolist() == index[1::2].tolist()
 
@@ -110,8 +110,8 @@ def test_many_signatures_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) 
     parts = GrowingSignatures(np.zeros(DIMENSION, np.float32))
     parts.append(stored.T)
     assert (parts.signatures().words == growing.signatures().words).all()
-    found = parts.signatures().candidates(stored[3], 20, np.arange(500))
-    assert found.tolist() == expected.tolist()
+    candidates = parts.signatures().candidates(stored[3], 20, np.arange(500))
+    assert candidates.tolist() == expected.tolist()
 
 
 def test_signatures_returned_before_stay_valid() -> None:
