@@ -2,8 +2,10 @@
 are derived from it.
 
 A handler is a function `handler(call, **path)`; it returns the data for the response's schema, or
-`(data, status)`, or a complete response. At import the declaration becomes a view that parses,
-validates, calls and encodes, and the description from which flask-smorest generates the document.
+`(data, status)`, or a complete response. At import the declaration becomes a view. What the view
+parses, validates and encodes with is made for its first request, and the description from which
+flask-smorest generates the document for the first request of that: a server has two hundred
+routes, and few processes serve them all.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +52,8 @@ EXTENSION = "memservice"
 """Key of the application's `Opened` in `app.extensions`."""
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+_Read = Callable[[Mapping[str, str]], tuple[Any, Any, Any]]
+_Respond = Callable[[Any, Mapping[str, str]], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
         """Each operation with the name of its handler."""
         self.undocumented: list[tuple[str, str]] = []
         """Methods and rules of additional routes to them."""
+        self._undescribed: list[Callable[[], None]] = []
 
     def operation(
         self, method: str, rule: str, *, also: Sequence[str] = (), **declared: Any
@@ -133,13 +138,30 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
             name = handler.__name__
             self.operations.append((operation, name))
             view = self._view(operation, handler)
-            view._apidoc = {"manual_doc": _description(operation, name)}  # type: ignore[attr-defined]  # where flask-smorest looks
             self.add_url_rule(rule, name, view, methods=[method], tags=[self.tag])
             for other in also:
                 self._add_undocumented(other, f"{name}_too", view, method)
             return handler
 
         return decorate
+
+    def _store_endpoint_docs(
+        self, endpoint: str, obj: Callable[..., Response], *args: Any, **options: Any
+    ) -> None:
+        operation, name = self.operations[-1]
+        store = super()._store_endpoint_docs
+
+        def describe() -> None:
+            obj._apidoc = {"manual_doc": _description(operation, name)}  # type: ignore[attr-defined]  # where flask-smorest looks
+            obj.__doc__ = _unwrap(obj.__doc__ or "")
+            store(endpoint, obj, *args, **options)
+
+        self._undescribed.append(describe)
+
+    def register_views_in_doc(self, *args: Any, **options: Any) -> None:
+        while self._undescribed:
+            self._undescribed.pop(0)()
+        super().register_views_in_doc(*args, **options)
 
     def _view(self, operation: Operation, handler: Handler) -> Callable[..., Response]:
         """The view of an operation."""
@@ -163,16 +185,16 @@ class Routes(flask_smorest.Blueprint):  # type: ignore[misc]  # flask-smorest ha
 
 
 def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Response]:
-    read_parts, respond, locations = (
-        _reader(operation),
-        _responder(operation),
-        _locations(operation),
-    )
     access, alone, writes = operation.access, operation.alone, operation.writes
     changes = writes or operation.method != "GET"
     reads = operation.reads or not (changes or access.open)
 
+    @cache
+    def parts() -> tuple[_Read, _Respond, Locations]:
+        return _reader(operation), _responder(operation), _locations(operation)
+
     def view(**path: str) -> Response:
+        read_parts, respond, locations = parts()
         if writes and request.method == "HEAD":
             raise MethodNotAllowed(valid_methods=[operation.method])
         # A browser sends JSON from another origin's page only after a preflight, but anything else
@@ -194,11 +216,11 @@ def _view(operation: Operation, handler: Callable[..., Any]) -> Callable[..., Re
         return result if isinstance(result, Response) else respond(result, path)
 
     view.__name__ = handler.__name__
-    view.__doc__ = _unwrap(handler.__doc__ or "")
+    view.__doc__ = handler.__doc__
     return view
 
 
-def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, Any, Any]]:
+def _reader(operation: Operation) -> _Read:
     """A function that returns query, headers and body of the current request, or raises
     InvalidInput with all of their problems."""
     read_query = QueryReader(operation.query).read if operation.query else None
@@ -232,7 +254,7 @@ def _reader(operation: Operation) -> Callable[[Mapping[str, str]], tuple[Any, An
     return read
 
 
-def _responder(operation: Operation) -> Callable[[Any, Mapping[str, str]], Response]:
+def _responder(operation: Operation) -> _Respond:
     """A function that turns a handler's result, `(result, status)` or `(result, status, headers)`,
     into a response."""
     encode = encoder(operation.answer, keep_times=True) if operation.answer else None
