@@ -6,6 +6,7 @@ import re
 import unicodedata
 from itertools import filterfalse, pairwise
 
+from memservice.domain.text.late_pattern import late_pattern
 from memservice.domain.text.normal_forms import normalize
 from memservice.domain.text.scripts import (
     HAN,
@@ -38,7 +39,7 @@ _AFTER = str.maketrans(
 )
 """Letters that Unicode does not decompose."""
 
-_ACCENTS = re.compile(
+_ACCENTS = late_pattern(
     "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
 )
 """Accents on Latin, Greek and Cyrillic letters, Hebrew points, Arabic vowel signs. Indic and Thai
@@ -108,17 +109,17 @@ def _fold_together(text: str) -> str:
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
-UNSPACED = re.compile(f"[{HAN}{HANGUL}{KANA}{OTHER_UNSPACED}]")
+UNSPACED = late_pattern(f"[{HAN}{HANGUL}{KANA}{OTHER_UNSPACED}]")
 """One character of a script that is written without spaces, or whose words carry their particles
 without one (Korean)."""
 
-_STANDS_ALONE = re.compile(f"[{HAN}{HANGUL}]")
+_STANDS_ALONE = late_pattern(f"[{HAN}{HANGUL}]")
 """Characters that can be a word of their own."""
 
-SCRIPT_RUN = re.compile(f"[{HAN}]+|[{HANGUL}]+|[{KATAKANA}]+|[{HIRAGANA}]+|[{OTHER_UNSPACED}]+")
+SCRIPT_RUN = late_pattern(f"[{HAN}]+|[{HANGUL}]+|[{KATAKANA}]+|[{HIRAGANA}]+|[{OTHER_UNSPACED}]+")
 """A run of one such script."""
 
-HAN_RUN = re.compile(f"[{HAN}]+")
+HAN_RUN = late_pattern(f"[{HAN}]+")
 
 
 def is_wordlike(char: str) -> bool:
@@ -194,7 +195,7 @@ def _runs(text: str) -> list[str]:
     return [stripped for run in runs if (stripped := run.rstrip("'"))]
 
 
-_UNSPACED_PART = re.compile(f"([{HAN}{HANGUL}{KANA}{OTHER_UNSPACED}]+)")
+_UNSPACED_PART = late_pattern(f"([{HAN}{HANGUL}{KANA}{OTHER_UNSPACED}]+)")
 
 
 def segment(folded: str) -> list[str]:

@@ -5,9 +5,8 @@ Only pronouns count, and the few verb forms without which a second person would 
 
 from __future__ import annotations
 
-import re
-
 from memservice.domain.text.folding import fold
+from memservice.domain.text.late_pattern import late_pattern
 from memservice.domain.text.relatives import languages_of
 
 OPENING = 500
@@ -34,23 +33,23 @@ _SECOND = {
 }
 _PRONOUNS = {
     language: (
-        re.compile(rf"(?<!\w)(?:{_FIRST[language]})(?!\w)"),
-        re.compile(rf"(?<!\w)(?:{_SECOND[language]})(?!\w)"),
+        late_pattern(rf"(?<!\w)(?:{_FIRST[language]})(?!\w)"),
+        late_pattern(rf"(?<!\w)(?:{_SECOND[language]})(?!\w)"),
     )
     for language in _FIRST
 }
 _UNSPACED = (
-    re.compile("我|俺|僕|私|わたし|ぼく|저는|제가|나는|내가|나의|제 |내 "),
-    re.compile("你|您|あなた|君|くれ|くださ|당신|너는|네가|줘|줬|주세요|주었|주셨"),
+    late_pattern("我|俺|僕|私|わたし|ぼく|저는|제가|나는|내가|나의|제 |내 "),
+    late_pattern("你|您|あなた|君|くれ|くださ|당신|너는|네가|줘|줬|주세요|주었|주셨"),
 )
-_FORMAL_GERMAN = re.compile(r"(?<=[\w,] )(?:Sie|Ihnen|Ihre?[mnrs]?)(?!\w)")
-_REQUEST = re.compile(
+_FORMAL_GERMAN = late_pattern(r"(?<=[\w,] )(?:Sie|Ihnen|Ihre?[mnrs]?)(?!\w)")
+_REQUEST = late_pattern(
     r"(?<!\w)(?:(?:can|could|will|would) you|(?:give|let|remind|show|tell) me|"
     r"(?:erzahle?|gib|nenne?|sage?|zeige?) mir|(?:dis|donne|montre|rappelle)[- ]moi)(?!\w)"
 )
 """How a question begins without saying whom it is about."""
 
-_OWN = re.compile(
+_OWN = late_pattern(
     r"(?<!\w)(?:my|mine|mein(?:e[mnrs]?)?|mon|ma|mes|mis?|meus?|minhas?|mi[oa]|miei|mie|"
     r"мо[йяеи]|моего|моей|моему|моих|мою)(?!\w)|我|俺|僕|私|저는|제가|나는|내가|나의"
 )
