@@ -173,14 +173,6 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def installed_plugins_listed_once() -> Iterator[None]:
-    """Each application asks all installed distributions for plugins, for 5 ms of CPU."""
-    with pytest.MonkeyPatch.context() as patch:
-        sharing.list_plugins_once(patch)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def shared_by_stores() -> Iterator[None]:
     """Each store would compile its statements, and look through its plugins, for 20 ms of CPU and
     more. `own_statements` undoes the first for a test."""

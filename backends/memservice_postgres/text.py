@@ -20,7 +20,6 @@ from memservice.domain.ranking import HitTable
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
-from memservice_postgres import text_statements as statements
 from memservice_postgres.connections import Driver
 from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
@@ -50,9 +49,129 @@ MAX_OF_RAREST = 4_000
 """Rows of the rarest terms that are all read in a large workspace, to find the newest."""
 MAX_COUNTED = 32_767
 """Maximum counted occurrences of a term in one text."""
+PARTS = 64
+"""Parts of each workspace's statistics. A connection adds to one of them."""
 WEIGHT_SCALE = 1_000_000
 """Weights are multiplied by this and rounded to integers, so that their sums do not depend on the
 order of addition."""
+
+_COUNTED = f"""
+    INSERT INTO text_statistics AS s
+        (workspace_key, kind, part, documents, length, revision, removal)
+    SELECT workspace_key, kind, pg_backend_pid() %% {PARTS},
+        %(sign)s * count(*), %(sign)s * sum(length), %(number)s, %(removal)s
+    FROM changed GROUP BY workspace_key, kind
+    ON CONFLICT (workspace_key, kind, part)
+    DO UPDATE SET documents = s.documents + excluded.documents, length = s.length + excluded.length,
+        revision = excluded.revision, removal = coalesce(nullif(excluded.removal, 0), s.removal)
+"""  # noqa: S608 - a constant
+_ADD = f"""
+    WITH changed AS (
+        INSERT INTO text_rows
+        (id, workspace_key, kind, session_key, author_key, observer_key, observed_key, level,
+        at, length, counts, terms)
+        SELECT (v->>0)::bigint, %(workspace)s, %(kind)s, (v->>1)::bigint, (v->>2)::bigint,
+        (v->>3)::bigint, (v->>4)::bigint, v->>5,
+        (v->>6)::timestamptz, (v->>7)::integer, (v->>8)::smallint[], (v->>9)::text[]
+        FROM json_array_elements(%(rows)s::json) v
+        ON CONFLICT (id) DO NOTHING RETURNING id, workspace_key, kind, length
+    ), counted AS ({_COUNTED})
+    SELECT id FROM changed
+"""  # noqa: S608 - constants
+_REMOVE = f"""
+    WITH changed AS (
+        DELETE FROM text_rows WHERE id = ANY(%(ids)s) RETURNING workspace_key, kind, length
+    ), counted AS ({_COUNTED})
+    SELECT count(*) FROM changed
+"""  # noqa: S608 - constants
+_OF_WORKSPACE = "SELECT id FROM text_rows WHERE workspace_key = %s LIMIT %s"
+_MINE = "SELECT id FROM text_rows WHERE id = ANY(%s) AND workspace_key = %s"
+_SIZES = """
+    SELECT workspace_key, sum(documents)::bigint FROM text_statistics
+    WHERE kind = %s AND workspace_key = ANY(%s) GROUP BY workspace_key
+"""
+_DELETE_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
+
+_SESSION_ROWS = """
+    SELECT count(*) FROM (
+        SELECT 1 FROM text_rows r
+        WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s
+            AND r.session_key = ANY(%(sessions)s) LIMIT %(enough)s
+    ) AS found
+"""
+# What is read of a row: its counts of the terms of the query, null for those that it lacks, or all
+# of its counts and terms. The former is five times as fast, but takes long for many terms.
+_OF_QUERY = """
+    ARRAY(SELECT r.counts[array_position(r.terms, wanted.term)]
+        FROM unnest(%(wanted)s::text[]) WITH ORDINALITY AS wanted (term, number)
+        ORDER BY wanted.number), NULL::text[]
+"""
+_OF_ROW = "r.counts, r.terms"
+_IN_SESSIONS = """
+    SELECT r.id, r.length, {counts} FROM text_rows r
+    WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s {fits}
+        AND (r.terms && %(terms)s::text[]) IS TRUE
+    ORDER BY (
+        SELECT sum(w.weight) FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term,
+            weight) WHERE w.term = ANY(r.terms)
+    ) DESC, r.id DESC LIMIT %(limit)s
+"""
+_OF_KEYS = """
+    SELECT r.id, r.length, {counts} FROM text_rows r
+    WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits}
+        AND (r.terms && %(terms)s::text[]) IS TRUE
+"""
+# Each posting brings its row's count: the best rows are not read once more by their ids, for which
+# the planner would read the whole table.
+_POSTINGS = """
+    SELECT w.number::integer, array_send(array_agg(held.id)),
+        array_send(array_agg(held.length::bigint)), array_send(array_agg(held.count::bigint))
+    FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS w (term, number) CROSS JOIN LATERAL (
+        SELECT r.id, r.length, r.counts[array_position(r.terms, w.term)] AS count
+        FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
+    ) AS held GROUP BY w.number ORDER BY w.number
+"""
+# The heaviest rows of the rare terms, with their counts of the common terms as well. The array is
+# computed first, so the rows are read by their keys.
+_RAREST = """
+    SELECT r.id, r.length, {counts} FROM text_rows r
+    WHERE r.id = ANY(ARRAY(
+        SELECT held.id FROM unnest(%(rare)s::text[], %(rare_weights)s::bigint[]) AS w (term, weight)
+        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits})
+            AS held
+        GROUP BY held.id ORDER BY sum(w.weight) DESC, held.id DESC LIMIT %(limit)s
+    ))
+"""
+_TWO_COMMON = """
+    SELECT r.id, r.length, {counts} FROM text_rows r
+    WHERE r.terms @> ARRAY[%(first)s] AND r.terms && %(others)s::text[] {fits} LIMIT %(limit)s
+"""
+_EACH_COMMON = """
+    SELECT held.* FROM unnest(%(terms)s::text[]) AS w (term) CROSS JOIN LATERAL (
+        SELECT r.id, r.length, {counts} FROM text_rows r
+            WHERE r.terms @> ARRAY[w.term] {fits} LIMIT %(limit)s
+    ) AS held
+"""
+
+# In large workspaces. Rows with one of these terms and a more common one: the index reads only
+# their postings, and only such rows are read from the table.
+_SEVERAL = """
+    SELECT held.* FROM unnest(%(several)s::text[]) WITH ORDINALITY AS w (term, number)
+    CROSS JOIN LATERAL (
+        SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.terms @> ARRAY[w.term]
+            AND r.terms && (%(terms)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
+    ) AS held
+"""
+# The newest rows with each of these terms. The sum keeps the planner from reading all rows from the
+# newest one on.
+_NEWEST = """
+    SELECT held.* FROM unnest(%(newest)s::text[]) AS w (term) CROSS JOIN LATERAL (
+        SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.id = ANY(ARRAY(
+            SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
+            ORDER BY r.id + 0 DESC LIMIT %(limit)s
+        ))
+    ) AS held
+"""
 
 Row = tuple[int, int, list[int | None], list[str] | None]
 """Id, length, and the number of occurrences of each term; the terms, or None for those of the
@@ -102,7 +221,7 @@ class PostgresTextIndex:
         added_ids = {
             id
             for (id,) in driver.execute(
-                statements.ADD,
+                _ADD,
                 {
                     **shared,
                     "number": random_number(),
@@ -114,7 +233,7 @@ class PostgresTextIndex:
         if existing_ids:
             _remove(driver, existing_ids)
             driver.execute(
-                statements.ADD,
+                _ADD,
                 {
                     **shared,
                     "number": random_number(),
@@ -131,7 +250,7 @@ class PostgresTextIndex:
             [
                 id
                 for (id,) in driver.execute(
-                    statements.MINE, ([key * 4 + code for key in keys], workspace_key)
+                    _MINE, ([key * 4 + code for key in keys], workspace_key)
                 )
             ],
         )
@@ -141,22 +260,21 @@ class PostgresTextIndex:
     ) -> list[int]:
         driver, code = driver_behind(tx), kind_code(kind)
         ids = [key * 4 + code for key in keys]
-        return [(id - code) // 4 for (id,) in driver.execute(statements.MINE, (ids, workspace_key))]
+        return [(id - code) // 4 for (id,) in driver.execute(_MINE, (ids, workspace_key))]
 
     def drop(self, tx: Transaction | None, workspace_key: int, limit: int) -> int:
         driver = driver_behind(tx)
         removed = _remove(
-            driver,
-            [id for (id,) in driver.execute(statements.OF_WORKSPACE, (workspace_key, limit))],
+            driver, [id for (id,) in driver.execute(_OF_WORKSPACE, (workspace_key, limit))]
         )
         if not removed:
-            driver.execute(statements.DELETE_STATISTICS, (workspace_key,))
+            driver.execute(_DELETE_STATISTICS, (workspace_key,))
         return removed
 
     def sizes(
         self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
     ) -> Mapping[int, int]:
-        rows = driver_behind(tx).execute(statements.SIZES, (kind_code(kind), list(workspace_keys)))
+        rows = driver_behind(tx).execute(_SIZES, (kind_code(kind), list(workspace_keys)))
         return {row[0]: row[1] for row in rows}
 
     def sweep(self) -> None:
@@ -214,7 +332,7 @@ class PostgresTextIndex:
     def _hits(self, query: _Query, k: int) -> Sequence[TextHit]:
         """The `k` rows with the rarest terms, with the count of each term."""
         if query.index_filter.sessions is not None and _have_few_rows(query):
-            return _best(query, query.execute(statements.IN_SESSIONS, {"limit": k}), k)
+            return _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
         affordable_count = sum(
             total <= self._budget for total in accumulate(term.rows for term in query.terms)
         )
@@ -228,29 +346,24 @@ class PostgresTextIndex:
 
         if rare_terms:
             rare = [term.term for term in rare_terms]
-            read(
-                statements.RAREST,
-                4 * k,
-                rare=rare,
-                rare_weights=[term.weight for term in rare_terms],
-            )
+            read(_RAREST, 4 * k, rare=rare, rare_weights=[term.weight for term in rare_terms])
         if len(rows) < k and len(common_terms) > 1:
             # First the rows with the rarest of the common terms and another common term.
             read(
-                statements.TWO_COMMON,
+                _TWO_COMMON,
                 max(4 * k, self._budget // 10),
                 first=common_terms[0].term,
                 others=[term.term for term in common_terms[1:]],
             )
         if len(rows) < k:
-            read(statements.EACH_COMMON, k, terms=[term.term for term in common_terms])
+            read(_EACH_COMMON, k, terms=[term.term for term in common_terms])
         return _best(query, rows.values(), k)
 
     def _hits_of_many(self, query: _Query, k: int) -> HitTable:
         """The same in a workspace of so many texts that it takes too long to read all rows of the
         rare terms: first those with several terms, then the newest with the rarest."""
         if query.index_filter.sessions is not None and _have_few_rows(query):
-            return _best(query, query.execute(statements.IN_SESSIONS, {"limit": k}), k)
+            return _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
         rows: dict[int, Row] = {}
 
         def read(sql: str, limit: int, **values: Sequence[str]) -> None:
@@ -260,15 +373,15 @@ class PostgresTextIndex:
         if len(names) > 1:
             totals = accumulate(term.rows for term in query.terms)
             affordable_count = sum(total <= self._budget for total in totals)
-            read(statements.SEVERAL, 4 * k, several=names[: max(1, affordable_count)])
+            read(_SEVERAL, 4 * k, several=names[: max(1, affordable_count)])
         hits = _best(query, rows.values(), k)
         # No row that only has the rarest term is better than `k` rows that weigh as much.
         if len(hits) < k or _weight(query, hits, k - 1) < query.terms[0].weight:
             newest = _rarest(query.terms, k)
             if newest:
-                read(statements.NEWEST, k, newest=newest)
+                read(_NEWEST, k, newest=newest)
             if len(rows) < k:
-                read(statements.EACH_COMMON, k, terms=names)
+                read(_EACH_COMMON, k, terms=names)
             hits = _best(query, rows.values(), k)
         return hits
 
@@ -298,9 +411,7 @@ class _Query(NamedTuple):
         """The rows of a statement with the filter in it, and with the counts of the terms."""
         fits, filter_values = fitting(self.index_filter)
         terms = [term.term for term in self.terms]
-        counts = (
-            statements.COUNTS_OF_QUERY if len(terms) <= MAX_PICKED else statements.COUNTS_OF_ROW
-        )
+        counts = _OF_QUERY if len(terms) <= MAX_PICKED else _OF_ROW
         shared_values = {**self.workspace_parameters, **filter_values}
         return self.driver.execute(
             sql.format(fits=fits, counts=counts).encode(),
@@ -337,13 +448,13 @@ def _postings(query: _Query) -> list[Postings]:
     """Of each term."""
     return [
         Postings(query.names[term.term], term.weight, *map(numbers, sent))
-        for number, *sent in query.execute(statements.POSTINGS, {}, binary=True)
+        for number, *sent in query.execute(_POSTINGS, {}, binary=True)
         for term in (query.terms[number - 1],)
     ]
 
 
 def _rows_of_keys(query: _Query, ids: Sequence[int]) -> list[Row]:
-    return query.execute(statements.OF_KEYS, {"ids": ids}) if ids else []
+    return query.execute(_OF_KEYS, {"ids": ids}) if ids else []
 
 
 def _have_few_rows(query: _Query) -> bool:
@@ -352,8 +463,7 @@ def _have_few_rows(query: _Query) -> bool:
     enough = sum(term.rows for term in query.terms) // 4 + 1
     sessions = list(query.index_filter.sessions or ())
     count: int = query.driver.execute(
-        statements.SESSION_ROWS,
-        {**query.workspace_parameters, "sessions": sessions, "enough": enough},
+        _SESSION_ROWS, {**query.workspace_parameters, "sessions": sessions, "enough": enough}
     ).fetchall()[0][0]
     return count < enough
 
@@ -389,7 +499,7 @@ def _remove(driver: Driver, ids: list[int]) -> int:
         return 0
     number = random_number()
     values = {"ids": ids, "sign": -1, "number": number, "removal": number}
-    return int(driver.execute(statements.REMOVE, values).fetchall()[0][0])
+    return int(driver.execute(_REMOVE, values).fetchall()[0][0])
 
 
 def _encoded(id: int, row: TextRow, prefix: str) -> list[Any]:

@@ -95,7 +95,6 @@ def _run(
     use_less_memory()
     with importing():
         preload_storage(state.settings, state.plugins)
-    release_libraries()
     plan = Plan(
         workers=server.workers,
         threads=server.threads,
@@ -111,6 +110,7 @@ def _run(
     supervisor.start()
     supervisor_pid = os.getpid()
     try:
+        release_libraries()  # a fork maps only what it reads itself
         lines = in_child(lambda: _prepared(state, server, with_worker))
     except BaseException:
         # Also raised in the child, by what fails there.

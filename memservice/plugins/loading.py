@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
@@ -60,8 +62,28 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
     return Plugins(manager, origins, failures, settings.plugins if settings else None, declared)
 
 
-def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
-    """The entry points to load and the distribution of each, always in the same order."""
+@lru_cache(256)
+def _has_distributions(folder: str, changed_ns: int) -> bool:
+    return any(Path(folder).glob("*.*-info"))
+
+
+def _folders() -> tuple[tuple[str, int], ...]:
+    """The folders of the search path with distributions, each with the time of its last change.
+    Others, such as the working directory, make no difference to what is installed."""
+    folders = []
+    for folder in sys.path:
+        with suppress(OSError):
+            changed_ns = Path(folder).stat().st_mtime_ns
+            if _has_distributions(folder, changed_ns):
+                folders.append((folder, changed_ns))
+    return tuple(folders)
+
+
+@lru_cache(8)
+def _installed(folders: tuple[tuple[str, int], ...]) -> Sequence[tuple[EntryPoint, str]]:
+    """The entry points of all distributions in these folders, and the distribution of each, always
+    in the same order. A server and its forks load the plugins several times, and each search reads
+    a file of every distribution."""
     # Once per distribution: each access to an attribute parses its metadata file.
     names: dict[int, tuple[str, str]] = {}
     entries = []
@@ -74,10 +96,15 @@ def _chosen(settings: Settings | None) -> list[tuple[EntryPoint, str]]:
         entries.append(
             (name, entry.name, entry, f"{name} {version}" if name else "an unknown distribution")
         )
-    selected = [
+    return [
         (entry, owner)
         for *_, entry, owner in sorted(entries, key=lambda sort_entry: sort_entry[:2])
     ]
+
+
+def _chosen(settings: Settings | None) -> Sequence[tuple[EntryPoint, str]]:
+    """The entry points to load and the distribution of each, always in the same order."""
+    selected = _installed(_folders())
     only = settings.plugins.only if settings is not None else None
     if only is None:
         return selected

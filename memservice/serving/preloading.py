@@ -17,9 +17,14 @@ def preload() -> None:
     left for the processes to report, which load them again."""
     import memservice.app  # noqa: F401
 
-    with suppress(ConfigurationError):
-        settings = load_settings()
-        preload_storage(settings, load_plugins(settings))
+    if not _has_storage:
+        with suppress(ConfigurationError):
+            settings = load_settings()
+            preload_storage(settings, load_plugins(settings))
+
+
+_has_storage = False
+"""Whether this process or its parent has called `preload_storage`."""
 
 
 def preload_storage(settings: Settings, plugins: Plugins) -> None:
@@ -28,7 +33,9 @@ def preload_storage(settings: Settings, plugins: Plugins) -> None:
     offers."""
     import memservice.compose  # noqa: F401
 
+    global _has_storage
     tokens.count("")
     for module in plugins.storage(settings.db.connection_uri).modules:
         with suppress(ImportError):  # `open` says what is missing
             importlib.import_module(module)
+    _has_storage = True

@@ -144,6 +144,8 @@ class Tree:
     """Names of nested groups, which may be given as a JSON object: `DERIVER_MODEL_CONFIG` → its
     path."""
     prefixes: tuple[str, ...]
+    plain: tuple[str, ...]
+    """The names in `by_variable` without a prefix."""
 
 
 def open_mapping() -> dict[str, Any]:
@@ -188,7 +190,9 @@ def tree(root: Any) -> Tree:
                 raise TypeError(f"two settings have the name {name}")
         for last in (leaf.path[-1], *leaf.meta.also):
             by_path[(*leaf.path[:-1], last)] = leaf
-    return Tree(tuple(leaves), by_path, by_variable, groups, tuple(p for p in prefixes if p))
+    named = tuple(prefix for prefix in prefixes if prefix)
+    plain = tuple(name for name in by_variable if not name.startswith(named))
+    return Tree(tuple(leaves), by_path, by_variable, groups, named, plain)
 
 
 def _default(part: dataclasses.Field[Any]) -> Any:

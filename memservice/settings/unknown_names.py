@@ -68,11 +68,7 @@ def explain(name: str, tree: Tree, *, ours: bool) -> tuple[Kind, str] | None:
         names = [*tree.by_variable, *families.similar(canonical)]
         near = did_you_mean(canonical, names, NEAR_PREFIXED)
         return ("mistyped", near) if near else ("unknown", "")
-    plain = [
-        variable
-        for variable in tree.by_variable
-        if len(variable) >= MIN_PLAIN and not variable.startswith(tree.prefixes)
-    ]
+    plain = [variable for variable in tree.plain if len(variable) >= MIN_PLAIN]
     near = did_you_mean(canonical, plain, NEAR_PLAIN)
     return ("mistyped", near) if near else None
 

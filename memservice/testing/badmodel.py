@@ -5,8 +5,9 @@ protocol, plain and streamed, and shows one of `BEHAVIOURS` by name.
         settings = {"LLM_OPENAI_BASE_URL": f"{model.url}/v1"}
 
 The protocol follows from the path of a request: `/v1/chat/completions` or `/v1/responses`
-(OpenAI), `/v1/messages` (Anthropic) or `/models/NAME:generateContent` (Gemini). The answers are
-those of a good model (`good_model`), changed by the behaviour; `answer` replaces them."""
+(OpenAI), `/v1/messages` (Anthropic) or `/models/NAME:generateContent` (Gemini). The answer of a
+good model depends on the request alone, so that every task of memservice can run against it;
+`answer` replaces it."""
 
 from __future__ import annotations
 
@@ -15,37 +16,13 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memservice.spi.llm import ToolCall
-from memservice.testing.good_model import good_answer, instance
 from memservice.testing.llm import Say
-from memservice.testing.model_protocols import OpenAiWire
-from memservice.testing.model_requests import ModelRequest, read_request
-from memservice.testing.model_server import Handler, Request, Server
-
-__all__ = [
-    "BEHAVIOURS",
-    "CHARS_PER_TOKEN",
-    "DETAILS",
-    "DRAFT",
-    "FORBIDDEN",
-    "PREFACE",
-    "REFUSAL",
-    "RETRY_AFTER",
-    "SLOW_SECONDS",
-    "THINKING_TOKENS",
-    "UNKNOWN_DETAILS",
-    "WRONG_DETAILS",
-    "BadModel",
-    "Behaviour",
-    "ModelRequest",
-    "bad_model",
-    "good_answer",
-    "instance",
-    "read_request",
-]
+from memservice.testing.model_protocols import AnthropicWire, GeminiWire, OpenAiWire, ResponsesWire
+from memservice.testing.model_server import Handler, Request, Server, Wire
 
 FORBIDDEN = "FORBIDDEN"
 """A request that contains this word is declined by the behaviour `refuses one`."""
@@ -84,6 +61,90 @@ CHARS_PER_TOKEN = 4
 RETRY_AFTER = 90
 """Seconds in the `Retry-After` of the behaviour `429`."""
 SLOW_SECONDS = 0.1
+
+_ENTRY = re.compile(r"^\[(\d+)\] \S+ \S+ \S+ \S+ (\S+): (.*(?:\n    .*)*)", re.MULTILINE)
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+_ID = re.compile(r"^\[([^\]\s]+)\]", re.MULTILINE)
+_SCHEMA_IN_WORDS = re.compile(r"JSON Schema:\n(\{.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request, in the same form for each protocol."""
+
+    wire: Wire
+    body: Mapping[str, Any]
+    system: str
+    text: str
+    """The text of the user's turns."""
+    tools: Sequence[str]
+    """Names of the tools."""
+    schema: Mapping[str, Any] | None
+    """The JSON Schema of the answer, even if it is part of a text."""
+    has_json_mode: bool
+    """Whether a JSON Schema, or JSON, is requested through the protocol."""
+    max_tokens: int
+    is_stream: bool
+    has_results: bool
+    """Whether there is a turn with a tool's result."""
+
+
+def good_answer(request: ModelRequest) -> Say:
+    """The answer of a good model: one statement for each sentence of the numbered messages, one
+    conclusion in a dream, one search before an answer, and documents that fit their schema."""
+    properties = (request.schema or {}).get("properties", {})
+    if "statements" in properties:
+        return _document({"statements": _statements(request.text)})
+    if "create" in properties:
+        return _document({"create": _conclusions(request.text)})
+    if "searches" in properties:
+        return _document({"searches": [{"query": "bees", "in": "memory"}], "done": True})
+    if request.schema is not None:
+        return _document(instance(request.schema))
+    if "create_conclusions" in request.tools and not request.has_results:
+        arguments = {"conclusions": _conclusions(request.text)}
+        return _call("create_conclusions", arguments)
+    if "create_conclusions" in request.tools:
+        return Say(("DONE",))
+    if "search_memory" in request.tools and not request.has_results:
+        return _call("search_memory", {"query": "bees"})
+    if "Write the summary now" in request.text:
+        return Say(("Alice keeps bees. ", "Bob asked about them."))
+    return Say(("Alice ", "keeps ", "bees."))
+
+
+def instance(schema: Mapping[str, Any]) -> Any:
+    """A value that fits a simple schema."""
+    kind = schema.get("type")
+    if kind == "object":
+        return {name: instance(part) for name, part in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [instance(schema.get("items", {}))]
+    plain = {"boolean": True, "integer": 1, "number": 1.5, "null": None}
+    return plain.get(str(kind), schema.get("enum", ["Alice keeps bees."])[0])
+
+
+def _statements(text: str) -> list[dict[str, Any]]:
+    return [
+        {"content": f"{author}: {sentence.strip()}", "messages": [int(number)]}
+        for number, author, content in _ENTRY.findall(text)
+        for sentence in _SENTENCE.findall(" ".join(content.split()))
+        if sentence.strip()
+    ]
+
+
+def _conclusions(text: str) -> list[dict[str, Any]]:
+    ids = list(dict.fromkeys(_ID.findall(text)))[:2]
+    return [{"content": "Alice is a beekeeper.", "level": "deductive", "source_ids": ids}]
+
+
+def _document(value: Any) -> Say:
+    return Say((json.dumps(value, ensure_ascii=False),))
+
+
+def _call(name: str, arguments: dict[str, Any]) -> Say:
+    return Say((), (ToolCall("call-1", name, arguments),), "tool_calls")
+
 
 Behaviour = Callable[["BadModel", Handler, ModelRequest], None]
 
@@ -142,6 +203,120 @@ def bad_model(
         yield BadModel(server, behaviour, answer)
     finally:
         server.close()
+
+
+def read_request(raw: Request) -> ModelRequest:
+    """A request in the form that is common to all protocols."""
+    body = raw.body
+    if "/messages" in raw.path:
+        return _anthropic(body)
+    if "enerateContent" in raw.path:
+        return _gemini(body, "streamGenerateContent" in raw.path)
+    if raw.path.partition("?")[0].endswith("/responses"):
+        return _responses(body)
+    return _openai(body)
+
+
+def _openai(body: Any) -> ModelRequest:
+    turns = body["messages"]
+    system = "\n".join(str(turn["content"]) for turn in turns if turn["role"] == "system")
+    by_user = "\n\n".join(str(turn["content"]) for turn in turns if turn["role"] == "user")
+    response = body.get("response_format") or {}
+    return ModelRequest(
+        OpenAiWire(),
+        body,
+        system,
+        by_user,
+        [tool["function"]["name"] for tool in body.get("tools", ())],
+        response.get("json_schema", {}).get("schema") or _schema_in(f"{system}\n\n{by_user}"),
+        bool(response),
+        body.get("max_completion_tokens") or body.get("max_tokens") or 10_000,
+        bool(body.get("stream")),
+        any(turn["role"] == "tool" for turn in turns),
+    )
+
+
+def _responses(body: Any) -> ModelRequest:
+    items = body["input"]
+    messages = [item for item in items if item["type"] == "message"]
+    system = "\n".join(
+        [
+            body.get("instructions", ""),
+            *(item["content"] for item in messages if item["role"] == "system"),
+        ]
+    )
+    by_user = "\n\n".join(item["content"] for item in messages if item["role"] == "user")
+    answer_format = body.get("text", {}).get("format", {})
+    return ModelRequest(
+        ResponsesWire(),
+        body,
+        system,
+        by_user,
+        [tool["name"] for tool in body.get("tools", ())],
+        answer_format.get("schema") or _schema_in(f"{system}\n\n{by_user}"),
+        bool(answer_format),
+        body["max_output_tokens"],
+        bool(body.get("stream")),
+        any(item["type"] == "function_call_output" for item in items),
+    )
+
+
+def _anthropic(body: Any) -> ModelRequest:
+    system = "\n".join(block["text"] for block in body.get("system", ()))
+    blocks = [block for turn in body["messages"] for block in turn["content"]]
+    own = [
+        block for turn in body["messages"] if turn["role"] == "user" for block in turn["content"]
+    ]
+    schema = body.get("output_config", {}).get("format", {}).get("schema")
+    return ModelRequest(
+        AnthropicWire(),
+        body,
+        system,
+        "\n\n".join(block["text"] for block in own if block["type"] == "text"),
+        [tool["name"] for tool in body.get("tools", ())],
+        schema or _schema_in(system),
+        schema is not None,
+        body["max_tokens"],
+        bool(body.get("stream")),
+        any(block["type"] == "tool_result" for block in blocks),
+    )
+
+
+def _gemini(body: Any, is_stream: bool) -> ModelRequest:
+    parts = [part for content in body["contents"] for part in content["parts"]]
+    own = [
+        part["text"]
+        for content in body["contents"]
+        if content["role"] == "user"
+        for part in content["parts"]
+        if "text" in part
+    ]
+    system = "\n".join(part["text"] for part in body.get("systemInstruction", {}).get("parts", ()))
+    config = body.get("generationConfig", {})
+    return ModelRequest(
+        GeminiWire(),
+        body,
+        system,
+        "\n\n".join(own),
+        [
+            declared["name"]
+            for tool in body.get("tools", ())
+            for declared in tool["functionDeclarations"]
+        ],
+        config.get("responseJsonSchema") or _schema_in(system),
+        "responseMimeType" in config,
+        config.get("maxOutputTokens", 10_000),
+        is_stream,
+        any("functionResponse" in part for part in parts),
+    )
+
+
+def _schema_in(text: str) -> Mapping[str, Any] | None:
+    match = _SCHEMA_IN_WORDS.search(text)
+    if match is None:
+        return None
+    schema: Mapping[str, Any] = json.JSONDecoder().raw_decode(match[1])[0]
+    return schema
 
 
 def _text(change: Callable[[str, ModelRequest], Say | str]) -> Behaviour:

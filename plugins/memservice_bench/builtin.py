@@ -15,10 +15,17 @@ from datetime import UTC, datetime, timedelta
 
 from memservice.domain.text.words import MONTHS
 from memservice_bench import hops
-from memservice_bench.changed_facts import CONTRADICTIONS, UPDATES
 from memservice_bench.corpus import HELD_BACK, Conversation, Fact, Question, Turn
-from memservice_bench.remarks import ECHOES, MENTIONS, REACTIONS, SMALL_TALK
-from memservice_bench.scenes import ENGLISH, Scene
+from memservice_bench.scenes import (
+    CONTRADICTIONS,
+    ECHOES,
+    ENGLISH,
+    MENTIONS,
+    REACTIONS,
+    SMALL_TALK,
+    UPDATES,
+    Scene,
+)
 from memservice_bench.scenes_abroad import ABROAD
 
 NAMES = (

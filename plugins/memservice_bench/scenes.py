@@ -1,4 +1,4 @@
-"""The scenes of the generated conversations, in English (in others: `scenes_abroad`).
+"""The content of the generated conversations.
 
 A scene is a small exchange about one topic in a person's life. `asks` are questions of the other
 person, `answers` contain the fact ({v}) in other words. Questions about the scene have three kinds:
@@ -389,3 +389,135 @@ ENGLISH = (
         ),
     ),
 )
+
+UPDATES = (
+    (
+        "commute",
+        "How do you get to the office these days?",
+        "By {v}, it is quicker.",
+        "By {v} now, I gave up the other thing.",
+        "tram|bicycle|ferry|car|train|scooter",
+        "How does {n} get to the office?",
+    ),
+    (
+        "gym",
+        "What are you doing for exercise?",
+        "{v}, three times a week.",
+        "I dropped that. {v} it is, since my back.",
+        "Boxing|Swimming|Yoga|Climbing|Rowing|Fencing",
+        "What does {n} do for exercise?",
+    ),
+    (
+        "diet",
+        "Are you eating meat at the moment?",
+        "{v}, on the advice of a friend.",
+        "Not any more: {v} from this week.",
+        "Only fish|No, fully vegan|Chicken on Sundays|Everything again|Vegetarian at home",
+        "Does {n} eat meat?",
+    ),
+    (
+        "phone",
+        "Which phone are you on?",
+        "A {v}, second hand.",
+        "The old one drowned, so a {v}.",
+        "flip phone|Fairphone|tablet, really|satellite phone|borrowed one from work",
+        "Which phone does {n} have?",
+    ),
+    (
+        "flatmate",
+        "Who lives with you at the moment?",
+        "{v}, and it works fine.",
+        "That ended. {v} moved in on Monday.",
+        "My nephew|A nurse from Spain|Two students|Nobody|My old teacher|A jazz singer",
+        "Who lives with {n}?",
+    ),
+    (
+        "savings",
+        "What are you saving up for?",
+        "{v}, a little every month.",
+        "Changed my mind. {v} instead.",
+        "A boat|New teeth|A greenhouse|A pilot licence|A piano|A roof",
+        "What is {n} saving up for?",
+    ),
+)
+"""(label, ask, first answer, later answer, values, question): the later answer replaces the
+first."""
+
+CONTRADICTIONS = (
+    (
+        "horror films",
+        "Do you like horror films?",
+        "Love them, the bloodier the better.",
+        "Can't stand them, I hide behind the sofa.",
+        "Does {n} like horror films?",
+    ),
+    (
+        "skiing",
+        "Ever tried skiing?",
+        "Never in my life.",
+        "Every winter since school.",
+        "Has {n} tried skiing?",
+    ),
+    (
+        "smoking",
+        "Do you smoke?",
+        "No, never touched it.",
+        "A pack a day, sadly.",
+        "Does {n} smoke?",
+    ),
+    (
+        "twin",
+        "Do you have siblings?",
+        "Only child, spoiled rotten.",
+        "Three brothers, all louder than me.",
+        "Does {n} have siblings?",
+    ),
+    (
+        "driving",
+        "Can you drive?",
+        "No licence, no plan to.",
+        "I drove lorries for years.",
+        "Can {n} drive?",
+    ),
+)
+
+REACTIONS = (
+    "Ha, I can picture that!",
+    "That is so you, {p}.",
+    "No way! Tell me everything.",
+    "Good for you.",
+    "Oh dear. And now?",
+    "I would have done the same.",
+    "Lucky you, {p}!",
+    "Honestly? I am a bit jealous.",
+    "Send me a picture when you can.",
+)
+
+SMALL_TALK = (
+    ("Did you see the rain last night?", "It flooded the whole street."),
+    ("I am so tired today.", "Same here, {p}. Mondays."),
+    ("We should meet more often.", "Yes! Let us find a date."),
+    ("My train was late again.", "Mine too, forty minutes."),
+    ("I keep thinking about the old days.", "Me too, {p}. The school, the river, all of it."),
+    ("Have you eaten?", "A sandwich on the way."),
+    ("Work is mad at the moment.", "When is it not?"),
+    ("I cleaned the windows at last.", "Come and do mine."),
+    ("Guess who I ran into?", "Not the neighbour again!"),
+    ("The heating broke down.", "In this cold? Poor you."),
+    ("How was your weekend?", "Quiet. I did nothing at all."),
+    ("I bought new shoes.", "Again, {p}?"),
+    ("My phone is dying, wait.", "No hurry."),
+    ("What a week.", "Tell me about it."),
+)
+
+ECHOES = ("The {l}? ", "Oh, the {l}. ", "Right, the {l}! ", "About the {l}: ")
+"""Before an answer that takes up the words of what was asked."""
+
+MENTIONS = (
+    "I was thinking of your {l} yesterday, {p}.",
+    "Someone at the office would not stop about a {l}.",
+    "Funny, my brother mentioned a {l} too.",
+    "{p}, remind me to ask you about the {l} some time.",
+    "There was a documentary about this, {l} and all.",
+)
+"""Lines that hold a scene's words and no fact: what a search for words alone stumbles over."""

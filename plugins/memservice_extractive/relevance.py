@@ -31,13 +31,12 @@ from memservice_extractive.question_content import (
 )
 from memservice_extractive.question_frames import without_frame
 from memservice_extractive.relatives_named import BEFORE_NAME, relatives_in, relatives_named
+from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.subjects import (
     CLAUSE_END,
     is_about_other,
     is_about_other_relative,
     is_reply,
-    is_told_by_speaker,
-    is_told_of_other,
     is_unreal,
     topics_told,
 )
@@ -379,9 +378,9 @@ class Question:
             and (
                 (
                     is_about_other(sentence, language)
-                    and not is_told_by_speaker(sentence, language, self.content.topics)
+                    and not self._is_told_by_speaker(sentence, language)
                 )
-                or (score >= ENOUGH and is_told_of_other(sentence, language, self.content.topics))
+                or (score >= ENOUGH and self._is_told_of_other(sentence, language))
             )
         ):
             return _OTHER_SUBJECT
@@ -432,6 +431,34 @@ class Question:
             if len(other) >= MIN_PART
         )
         return _NEAR_WORD if near else 0.0
+
+    def _is_told_of_other(self, sentence: str, language: str) -> bool:
+        """Whether all clauses about a topic of the question have another person as their subject:
+        "My aunt sent a book, she studied in Rome."."""
+        relatives = topics.cues(language).relatives
+        is_of_other = False
+        before = ""
+        for clause in CLAUSE_END.split(sentence):
+            if self.content.topics & topics_told(clause, language, self.content.topics):
+                if not (
+                    (begins_with_pronoun(clause) and relatives.search(fold(before)))
+                    or is_about_other(clause, language)
+                ):
+                    return False
+                is_of_other = True
+            before += f"{clause} "
+        return is_of_other
+
+    def _is_told_by_speaker(self, sentence: str, language: str) -> bool:
+        """Whether a later clause about a topic of the question has the speaker as its subject: "My
+        brother takes over, and I was hired by a brewery."."""
+        cues = topics.cues(language)
+        return any(
+            cues.subject.search(fold(clause))
+            and not cues.relatives.search(fold(clause))
+            and self.content.topics & topics_told(clause, language, self.content.topics)
+            for clause in CLAUSE_END.split(sentence)[1:]
+        )
 
     def _is_told_of_speaker(self, sentence: str, language: str) -> bool:
         """Whether no clause tells what is asked about a relative: "I turn 29 on Friday, my sister

@@ -10,7 +10,6 @@ from memservice.domain.text.folding import fold
 from memservice_extractive import topics
 from memservice_extractive.language import UNSPACED
 from memservice_extractive.question_content import WORD
-from memservice_extractive.replies import begins_with_pronoun
 from memservice_extractive.requests import asks_for_fiction
 
 CLAUSE_END = re.compile(
@@ -130,36 +129,6 @@ def topics_told(sentence: str, language: str, among: frozenset[str]) -> frozense
             )
             or (dash and cues.questions[topic].search(question))
         )
-    )
-
-
-def is_told_of_other(sentence: str, language: str, among: frozenset[str]) -> bool:
-    """Whether all clauses about one of the topics have another person as their subject:
-    "My aunt sent a book, she studied in Rome."."""
-    relatives = topics.cues(language).relatives
-    is_of_other = False
-    before = ""
-    for clause in CLAUSE_END.split(sentence):
-        if topics_told(clause, language, among):
-            if not (
-                (begins_with_pronoun(clause) and relatives.search(fold(before)))
-                or is_about_other(clause, language)
-            ):
-                return False
-            is_of_other = True
-        before += f"{clause} "
-    return is_of_other
-
-
-def is_told_by_speaker(sentence: str, language: str, among: frozenset[str]) -> bool:
-    """Whether a later clause about one of the topics has the speaker as its subject: "My
-    brother takes over, and I was hired by a brewery."."""
-    cues = topics.cues(language)
-    return any(
-        cues.subject.search(fold(clause))
-        and not cues.relatives.search(fold(clause))
-        and topics_told(clause, language, among)
-        for clause in CLAUSE_END.split(sentence)[1:]
     )
 
 

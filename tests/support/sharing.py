@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import ssl
-import sys
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,32 +19,9 @@ import pluggy
 import pytest
 from httpx._transports import default as transports
 
-from memservice.plugins import loading
 from memservice_sql import storage as sql_storage
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import Store
-
-
-def list_plugins_once(patch: pytest.MonkeyPatch) -> None:
-    """Ask the installed distributions for plugins once for each search path. Folders in which none
-    is installed, such as a working directory, make no difference."""
-
-    @cache
-    def cached_entry_points(group: str, path: tuple[str, ...]) -> metadata.EntryPoints:
-        return metadata.entry_points(group=group)
-
-    @cache
-    def has_distributions(folder: str, changed_ns: int) -> bool:
-        return any(Path(folder).glob("*.*-info"))
-
-    def shared(group: str) -> metadata.EntryPoints:
-        folders = [folder for folder in map(Path, sys.path) if folder.is_dir()]
-        path = [
-            f"{each}" for each in folders if has_distributions(f"{each}", each.stat().st_mtime_ns)
-        ]
-        return cached_entry_points(group, tuple(path))
-
-    patch.setattr(loading, "entry_points", shared)
 
 
 def share_statements(patch: pytest.MonkeyPatch) -> None:

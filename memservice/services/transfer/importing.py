@@ -6,31 +6,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby, islice
 from typing import Any
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, InvalidInput
 from memservice.domain.filters import equals
+from memservice.domain.ids import derived_uid
 from memservice.domain.text.relatives import IndexTerms
 from memservice.domain.values import shown
 from memservice.runtime import Runtime
 from memservice.services import indexing, webhooks
 from memservice.services.auth import api_keys
+from memservice.services.tasks.kinds import unit_of
 from memservice.services.transfer import (
     checks,
     conflicts,
     integrity,
     record_formats,
     successors,
+    tasks,
 )
 from memservice.services.transfer.after_erasures import Supersession
 from memservice.services.transfer.derivation import derive_later
 from memservice.services.transfer.erased import ErasedRows
 from memservice.services.transfer.keys import Keys
-from memservice.services.transfer.line_conversion import LineConversion
-from memservice.services.transfer.lines import Line, Sum, UnreadableExport
+from memservice.services.transfer.lines import Line, Sum, UnreadableExport, parse_time
 from memservice.services.transfer.record_formats import RecordFormat
 from memservice.services.transfer.returned import ReturnedMessages
 from memservice.services.transfer.vectors import RejectedVectors, Vectors
@@ -149,13 +151,12 @@ class _Loader:
         self._as = as_slug
         self._derive = derive
         self.slug: str = as_slug or str(header["workspace"])
-        self._lines = LineConversion(self.slug, as_slug)
         self.stored: Counter[str] = Counter()
         self._workspace_key = 0
         self._successors: dict[str, Supersession] = {}
         """By uid of a superseded conclusion; the successor may come later in the file."""
-        self._erased = ErasedRows(rt, self._lines.uid) if respect_erasures else None
-        self._returned = None if respect_erasures else ReturnedMessages(rt, self._lines.uid)
+        self._erased = ErasedRows(rt, self._uid) if respect_erasures else None
+        self._returned = None if respect_erasures else ReturnedMessages(rt, self._uid)
         self._vectors = Vectors(rt, self._refuse_redacted)
 
     def adapted(self, batches: Iterator[Batch]) -> Generator[Batch]:
@@ -186,7 +187,7 @@ class _Loader:
         """Store lines of one kind, which were checked (`checks.complete`)."""
         if kind == record_formats.VECTOR:
             self.stored[kind] += self._vectors.store(
-                [(self._lines.uid(line["uid"]), line) for line in lines]
+                [(self._uid(line["uid"]), line) for line in lines]
             )
             return
         record_format = record_formats.FORMATS[kind]
@@ -207,9 +208,7 @@ class _Loader:
         if record_format.record is r.Space:
             self._vectors.store_spaces(
                 [
-                    r.Space(
-                        workspace_key=self._workspace_key, **self._lines.plain(record_format, line)
-                    )
+                    r.Space(workspace_key=self._workspace_key, **self._plain(record_format, line))
                     for line in lines
                 ]
             )
@@ -233,8 +232,12 @@ class _Loader:
         if self._erased is not None:
             self._erased.finish(self._workspace_key, self._successors)
 
+    def _uid(self, uid: str) -> str:
+        """The uid of the row in this storage."""
+        return uid if self._as is None else derived_uid(self._as, uid)
+
     def _store_workspace(self, line: Line) -> None:
-        imported = r.Workspace(**self._lines.plain(record_formats.WORKSPACE, line))
+        imported = r.Workspace(**self._plain(record_formats.WORKSPACE, line))
         imported = replace(
             imported, slug=self.slug, v1_name=self.slug if self._as else imported.v1_name
         )
@@ -273,8 +276,8 @@ class _Loader:
         )
         if record_format.record is r.Conclusion:
             self._successors |= {
-                self._lines.uid(line["uid"]): (
-                    self._lines.uid(line["superseded_by"]),
+                self._uid(line["uid"]): (
+                    self._uid(line["superseded_by"]),
                     line["superseded_at"],
                 )
                 for line in lines
@@ -283,12 +286,9 @@ class _Loader:
 
         def change(tx: Transaction) -> int:
             keys = Keys(tx, self._workspace_key)
-            self._lines.look_up(record_format, lines, keys)
+            self._look_up(record_format, lines, keys)
             try:
-                rows = [
-                    self._lines.row(record_format, line, keys, self._workspace_key)
-                    for line in lines
-                ]
+                rows = [self._row(record_format, line, keys) for line in lines]
             except UnreadableExport:
                 if self._erased is not None:
                     self._erased.refuse_new(tx, record_format, lines)
@@ -323,9 +323,97 @@ class _Loader:
             ) from error
 
     def _ids_of_others(self, record_format: RecordFormat, lines: Sequence[Line]) -> str:
-        uids = {line["slug"]: self._lines.uid(line["uid"]) for line in lines if "slug" in line}
+        uids = {line["slug"]: self._uid(line["uid"]) for line in lines if "slug" in line}
         with self._rt.storage.read() as tx:
             return conflicts.ids_of_others(tx, self._workspace_key, record_format, uids)
+
+    def _look_up(self, record_format: RecordFormat, lines: Sequence[Line], keys: Keys) -> None:
+        """Read all rows that the lines refer to at once."""
+        uids_by_record: dict[type[Any], set[str]] = {}
+        for field, record in record_format.references.items():
+            if field != "superseded_by":
+                uids_by_record.setdefault(record, set()).update(
+                    self._uid(uid) for line in lines if (uid := line[record_formats.name_of(field)])
+                )
+        for field, record in record_format.lists.items():
+            uids_by_record.setdefault(record, set()).update(
+                self._uid(uid) for line in lines for uid in line[record_formats.name_of(field)]
+            )
+        for record, uids in uids_by_record.items():
+            keys.find(record, sorted(uids))
+
+    def _row(self, record_format: RecordFormat, line: Line, keys: Keys) -> Any:
+        values = self._plain(record_format, line)
+        for field, record in record_format.references.items():
+            uid = line[record_formats.name_of(field)]
+            is_successor = field == "superseded_by"
+            values[field] = None if uid is None or is_successor else keys.of(record, self._uid(uid))
+        for field, record in record_format.lists.items():
+            values[field] = keys.several(
+                record, [self._uid(uid) for uid in line[record_formats.name_of(field)]]
+            )
+        for field in record_format.names:
+            slug = keys.slug(record_format.references[f"{field}_key"], values[f"{field}_key"])
+            if slug is not None and slug.startswith(r.ERASED_PREFIX):
+                raise Conflict(
+                    f"a peer of this file is being erased in {self.slug!r}: import it again when "
+                    "the receipt of the erasure says `done`"
+                )
+            if values[field] != slug:
+                raise UnreadableExport(
+                    f"a row of {record_format.name} names the {field} "
+                    f"{shown(values[field])!r}, but with the uid of another row"
+                )
+        if record_format.record is not r.ApiKey:
+            values["workspace_key"] = self._workspace_key
+        if record_format.record is r.Task:
+            values["payload"] = self._payload(line, keys)
+            values["unit"] = ""
+            task = r.Task(**values)
+            return replace(task, unit=unit_of(task))
+        if record_format.record is r.Session:
+            values |= {"message_count": 0, "token_total": 0}
+        elif record_format.record is r.Summary:
+            values["message_uid"] = self._uid(line["message_uid"])
+        elif record_format.record is r.Collection:
+            values["explicit_count"] = 0
+        elif record_format.record is r.Conclusion:
+            named = values["metadata"].get("message_id")
+            if named in line["message_uids"]:
+                values["metadata"] = {**values["metadata"], "message_id": self._uid(named)}
+            values["collection_key"] = keys.collection(
+                values["observer_key"], values["observed_key"]
+            )
+        return record_format.record(**values)
+
+    def _plain(self, record_format: RecordFormat, line: Line) -> dict[str, Any]:
+        times = {
+            field.name for field in fields(record_format.record) if "datetime" in str(field.type)
+        }
+        values: dict[str, Any] = {name: line[name] for name in record_format.plain}
+        values |= {name: parse_time(values[name]) for name in times if values.get(name) is not None}
+        if "uid" in values and record_format.record is not r.ApiKey:
+            values["uid"] = self._uid(values["uid"])
+        if values.get("source_ids"):
+            values["source_ids"] = [self._uid(uid) for uid in values["source_ids"]]
+        if isinstance(values.get("internal", {}).get("copied_from"), str):
+            values["internal"] = {
+                **values["internal"],
+                "copied_from": self._uid(values["internal"]["copied_from"]),
+            }
+        return values
+
+    def _payload(self, line: Line, keys: Keys) -> dict[str, Any]:
+        entries = tasks.references_of(line["kind"], line["payload"])
+        new = {}
+        for entry, (record, uids) in entries.items():
+            keys_by_uid = keys.find(record, [self._uid(str(uid)) for uid in uids])
+            new[entry] = {
+                uid: keys_by_uid[self._uid(str(uid))]
+                for uid in uids
+                if self._uid(str(uid)) in keys_by_uid
+            }
+        return tasks.with_references(line["payload"], new)
 
     def _fresh(
         self, tx: Transaction, record_format: RecordFormat, rows: Sequence[Any]

@@ -64,3 +64,26 @@ def test_wrong_settings_are_left_for_the_processes_to_report(
     tmp_path: Path, wrong: dict[str, str]
 ) -> None:
     assert "memservice.app" in preloaded(tmp_path, **wrong)
+
+
+TWICE = """
+from memservice.plugins import load_plugins
+from memservice.serving import preloading
+from memservice.settings import load_settings
+
+settings = load_settings()
+preloading.preload_storage(settings, load_plugins(settings))
+preloading.load_settings = preloading.load_plugins = None
+preloading.preload()
+"""
+
+
+def test_a_fork_of_one_that_has_imported_the_storage_does_not_look_for_it_again(
+    tmp_path: Path,
+) -> None:
+    subprocess.run(
+        [sys.executable, "-c", TWICE],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        check=True,
+    )

@@ -217,7 +217,6 @@ def warm_up(stores: Stores) -> None:
     """Do, in this process, all that its forks would each do for themselves: load code, find plugins
     and compile statements. Nothing stays open."""
     patch = pytest.MonkeyPatch()  # never undone: this program ends
-    sharing.list_plugins_once(patch)
     sharing.share_statements(patch)
     sharing.share_metadata(patch)
     stores.make("warm")

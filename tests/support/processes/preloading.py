@@ -51,7 +51,6 @@ def preload() -> None:
     from memservice.settings import load_settings
 
     patch = pytest.MonkeyPatch()  # never undone: this process only forks
-    sharing.list_plugins_once(patch)
     sharing.share_statements(patch)
     sharing.share_metadata(patch)
     sharing.find_hooks_fast(patch)

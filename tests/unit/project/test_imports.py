@@ -230,11 +230,7 @@ def words_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 0), value
 
 
-SCRIPTED_SERVERS = {
-    "testing/model_protocols.py",
-    "testing/model_requests.py",
-    "testing/badmodel.py",
-}
+SCRIPTED_SERVERS = {"testing/model_protocols.py", "testing/badmodel.py"}
 """Servers for tests, which speak the protocols of providers."""
 
 

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from marshmallow import Schema, fields, validate
 from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
 from memservice.hookspecs import hookimpl
-from memservice.plugins import KINDS, Plugins, load_plugins
+from memservice.plugins import KINDS, Plugins, load_plugins, loading
 from memservice.settings import Settings, load_settings
 from memservice.spi import providers as p
 from memservice.spi.web import ADMIN, OPEN, Access, declared
@@ -270,6 +271,24 @@ def test_built_in_plugins_load_through_entry_points() -> None:
     loaded = load_plugins()
     assert loaded.failures == ()
     assert loaded.embedder("hashed").name == "hashed"
+
+
+def test_installed_distributions_are_searched_once_until_one_is_added(
+    installed: Distributions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[str] = []
+
+    def counted(*, group: str) -> metadata.EntryPoints:
+        searches.append(group)
+        return metadata.entry_points(group=group)
+
+    monkeypatch.setattr(loading, "entry_points", counted)
+    installed("stranger", STORAGE, "attic", "stranger_attic")
+    names = [load_plugins().names("storage"), load_plugins().names("storage")]
+    assert len(searches) == 1
+    assert all("attic" in named for named in names)
+    installed("stranger-two", STORAGE.replace("attic", "cellar"), "cellar", "stranger_cellar")
+    assert {"attic", "cellar"} <= set(load_plugins().names("storage"))
 
 
 def test_a_third_party_plugin_is_found(installed: Distributions) -> None:
