@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -33,6 +34,31 @@ MAX_FILES = 2_000
 MAX_BYTES = 1_000_000
 
 
+_HOOKABLE = (FunctionType, MethodType, staticmethod, classmethod)
+
+
+class HookManager(pluggy.PluginManager):
+    """Looks for hooks among the functions of a module only. For each of its other names, pluggy
+    searches the classes of modules first: two thirds of the time that loading takes."""
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        if not _may_be_hook(plugin, name):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+        if not _may_be_hook(module_or_class, name):
+            return None
+        return super().parse_hookspec_opts(module_or_class, name)
+
+
+def _may_be_hook(owner: object, name: str) -> bool:
+    """Asks for the type of what a module has under this name, and runs none of its code."""
+    if type(owner) is not ModuleType:
+        return True
+    return issubclass(type(vars(owner).get(name)), _HOOKABLE)
+
+
 def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ()) -> Plugins:
     """Load the plugins of every installed distribution, and those in `extra` (modules or objects
     with hooks), and give their hooks their settings.
@@ -40,7 +66,7 @@ def load_plugins(settings: Settings | None = None, extra: Iterable[object] = ())
     Never raises for a broken plugin: see `Plugins.failures` and `Plugins.check`. Raises
     `ConfigurationError` if `MEMSERVICE_PLUGINS` names one that is not installed.
     """
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager = HookManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     if settings is not None and settings.plugins.trace:
         manager.add_hookcall_monitoring(_trace_call, _trace_result)

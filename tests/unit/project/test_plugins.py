@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pluggy
 import pytest
 from flask import Blueprint, Flask
 from marshmallow import Schema, fields, validate
@@ -265,6 +266,49 @@ def test_memservice_event_emitted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 # --- loading
+
+
+class Proxy:
+    """Part of a module that runs code of its own when it is looked at."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name} was looked at")
+
+
+class OfObject:
+    @hookimpl
+    def memservice_vector_indexes(self) -> list[p.VectorIndexProvider]:
+        return []
+
+    @staticmethod
+    @hookimpl
+    def memservice_storages() -> list[p.StorageProvider]:
+        return []
+
+    @classmethod
+    @hookimpl
+    def memservice_llms(cls) -> list[p.LanguageModelProvider]:
+        return []
+
+
+def test_hooks_of_modules_are_those_that_pluggy_finds() -> None:
+    own, plain = loading.HookManager("memservice"), pluggy.PluginManager("memservice")
+    module = types.ModuleType("named")
+    vars(module).update(
+        proxy=Proxy(),
+        function=vars(OfObject)["memservice_vector_indexes"],
+        static=vars(OfObject)["memservice_storages"],
+        bound=OfObject.memservice_llms,
+    )
+    entries = [entry.load() for entry in metadata.entry_points(group="memservice")]
+    for plugin in (hookspecs, module, OfObject, OfObject(), *entries):
+        for name in dir(plugin):
+            options = own.parse_hookimpl_opts(plugin, name)
+            assert options == plain.parse_hookimpl_opts(plugin, name), (plugin, name)
+            specified = own.parse_hookspec_opts(plugin, name)
+            assert specified == plain.parse_hookspec_opts(plugin, name), (plugin, name)
+    hooks = {name for name in dir(module) if own.parse_hookimpl_opts(module, name)}
+    assert hooks == {"function", "static", "bound"}
 
 
 def test_built_in_plugins_load_through_entry_points() -> None:
