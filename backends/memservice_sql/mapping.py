@@ -68,6 +68,14 @@ class Mapping(Generic[R]):
             setter(record, value)
         return record
 
+    def with_key(self, record: R, key: int) -> R:
+        """The record with this key. `dataclasses.replace` takes more than twice as long."""
+        copy: R = object.__new__(self.record)
+        for setter, value in zip(self._setters, self._values(record), strict=True):
+            setter(copy, value)
+        self._setters[0](copy, key)
+        return copy
+
     def rows(self, records: Sequence[R]) -> list[tuple[Any, ...]]:
         """The records as rows for the driver, key first."""
         columns: list[Iterable[Any]] = list(zip(*map(self._values, records), strict=True))

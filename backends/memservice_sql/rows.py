@@ -183,7 +183,7 @@ class SqlRows:
                     self._cursor, info.table, columns, [values[index][1:] for index in new]
                 )
                 for index, key in zip(new, keys, strict=True):
-                    row_list[index] = replace(rows[index], key=key)  # type: ignore[type-var]
+                    row_list[index] = info.mapping.with_key(rows[index], key)
             for index in old:
                 self._replace(info, values[index])
             self._list(info, row_list, [rows[index] for index in old])
