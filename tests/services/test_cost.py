@@ -207,7 +207,7 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     ),
     "representation": (4, lambda s: s.services.represent("ann", target="bob")),
     "representation, with a query": (
-        20,
+        21,
         lambda s: s.services.represent("ann", target="bob", search_query="heron river"),
     ),
     "search workspace": (11, lambda s: s.services.search("heron river")),

@@ -172,6 +172,33 @@ def test_a_selective_filter_ranks_only_the_matching_rows(
 
 
 @pytest.mark.slow
+def test_a_search_of_a_large_workspace_scores_fewer_candidates(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.peer("ann", "bob")
+    services.say("s", *(("ann" if n % 2 else "bob", f"heron {n}") for n in range(20)))
+    candidate_counts: list[int] = []
+    search = type(services.rt.storage.text).search
+
+    def counting(
+        self: Any, tx: Any, kind: str, workspace: int, terms: Any, k: int, *more: Any
+    ) -> TextMatches:
+        if kind == MESSAGE:
+            candidate_counts.append(k)
+        return search(self, tx, kind, workspace, terms, k, *more)
+
+    monkeypatch.setattr(type(services.rt.storage.text), "search", counting)
+    depth = services.rt.settings.search.depth
+    expected = services.search("heron", 20)
+    monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 19)
+    assert services.search("heron", 20) == expected
+    services.search("heron", 20, session_id="s")
+    monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 20)
+    services.search("heron", 20)
+    assert candidate_counts == [4 * depth, 2 * depth, 4 * depth, 4 * depth]
+
+
+@pytest.mark.slow
 def test_a_peers_search_ranks_once_if_it_wrote_half_of_the_messages(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,12 @@ CANDIDATES_PER_HIT = 4
 score with their neighbours. With 8, results in short conversations are the same, and in
 conversations of 10,000 messages worse (benchmarks/recall/README.md)."""
 
+CANDIDATES_IN_LARGE_WORKSPACES = 2
+LARGE_WORKSPACE = 100_000
+"""Maximum texts of a workspace for as many candidates in a search without sessions. In larger ones,
+nearly every candidate and its neighbours are on another page, which costs more than scoring
+them."""
+
 EXACT_RANKING_MAX = 1_000
 """Maximum number of rows, matching a filter that no index can apply, that are ranked one by one
 instead of reading further down the list."""
@@ -113,7 +119,7 @@ class MessageRanking:
         """Keys of messages, best first, and whether a greater depth returns no further rows.
         `sources`: see `bridges`."""
         search = self.rt.settings.search
-        pool = depth * CANDIDATES_PER_HIT
+        pool = depth * self._candidates_per_hit(index_filter)
         readable_keys = None if self.bounds.is_whole else self._readable_keys
         candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
         matches = candidates.matches
@@ -143,6 +149,14 @@ class MessageRanking:
             own = replace(candidates, matches=matches).bm25()
             self.trace.note(own, scores, hits, lists, boosting.by_key(positions), sources)
         return ranking.fuse(lists, search.fusion_k, weighted=sources), exhausted
+
+    def _candidates_per_hit(self, index_filter: IndexFilter) -> int:
+        if index_filter.sessions is not None:
+            return CANDIDATES_PER_HIT
+        workspace_key = self.bounds.workspace
+        sizes = self.rt.storage.text.sizes(self.tx, MESSAGE, [workspace_key])
+        is_large = sizes.get(workspace_key, 0) > LARGE_WORKSPACE
+        return CANDIDATES_IN_LARGE_WORKSPACES if is_large else CANDIDATES_PER_HIT
 
     def _rank_among(
         self, messages: Sequence[Message], sources: Mapping[int, float]
