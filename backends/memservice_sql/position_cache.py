@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from operator import itemgetter
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from memservice.spi.repositories import Position
+import numpy as np
+
+from memservice.domain.positions import KEY, SEQ, SESSION, Position, PositionTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
 
 MAX_MESSAGES = 50_000
-"""Positions that are kept, of about 300 bytes."""
+"""Positions that are kept, of 56 bytes."""
 SECONDS = 600.0
 """How long a session is kept. No process hears that the store was replaced by an older copy, in
 which a revision may have had other messages."""
@@ -45,24 +53,64 @@ class StoredPositions(Protocol):
         """The states of active sessions."""
         ...
 
-    def of_sessions(self, after: Mapping[int, int]) -> Mapping[int, list[tuple[Position, int]]]:
-        """By key of a session, its positions beyond this one, in order, each with the session's
-        revision at the same moment. One statement for all sessions."""
+    def of_sessions(self, after: Mapping[int, int]) -> NDArray[np.int64]:
+        """The positions of these sessions beyond a seq each, by session and seq: the columns of a
+        `PositionTable`, and one more, the session's revision at the same moment. One statement for
+        all sessions."""
         ...
 
 
 _SESSION_KEY = itemgetter(1)
-_PLACE = itemgetter(1, 3)
-"""The session and the seq of a position."""
+_REVISION = 5
 
 
 @dataclass(slots=True)
 class _Session:
+    number: int
+    """No other session that this process has read has it, nor this one when it is read again."""
+    key: int
     uid: str
     revision: int
-    positions: list[Position]
-    """Position `n` is item `n - 1`. Only ever appended to."""
+    columns: NDArray[np.int64]
+    """See `PositionTable`; position `n` is column `n - 1`. Replaced by longer ones only."""
     read_at: float
+
+    @property
+    def length(self) -> int:
+        return len(self.columns[KEY])
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Where the messages in memory are. Never changes."""
+
+    keys: NDArray[np.int64]
+    """Of messages, ascending."""
+    numbers: NDArray[np.int32]
+    """Of their sessions."""
+    seqs: NDArray[np.int32]
+
+    def find(self, keys: NDArray[np.int64]) -> tuple[Mask, NDArray[np.int32], NDArray[np.int32]]:
+        """Which of these are here; the sessions and seqs of those."""
+        at = np.searchsorted(self.keys, keys)
+        at[at == len(self.keys)] = 0
+        is_here = self.keys[at] == keys if len(self.keys) else np.zeros(len(keys), np.bool_)
+        return is_here, self.numbers[at[is_here]], self.seqs[at[is_here]]
+
+    def plus(self, columns: NDArray[np.int64], number: int) -> _Index:
+        keys = np.concatenate([self.keys, columns[KEY]])
+        numbers = np.concatenate([self.numbers, np.full(columns.shape[1], number, np.int32)])
+        seqs = np.concatenate([self.seqs, columns[SEQ].astype(np.int32)])
+        order = np.argsort(keys, kind="stable")
+        return _Index(keys[order], numbers[order], seqs[order])
+
+    def without(self, number: int) -> _Index:
+        others = self.numbers != number
+        return _Index(self.keys[others], self.numbers[others], self.seqs[others])
+
+
+def _nothing() -> _Index:
+    return _Index(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class PositionCache:
@@ -76,53 +124,66 @@ class PositionCache:
         self._clock = clock
         self._lock = Lock()
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
-        self._by_key: dict[int, Position] = {}
+        self._by_number: dict[int, _Session] = {}
+        self._numbers = count()
+        self._index = _nothing()
         self._read: dict[int, int] = {}
         """Session → the number of its positions that were read one by one lately."""
         self._read_in_all = 0
         self._loading: set[int] = set()
 
-    def around(self, stored: StoredPositions, keys: Sequence[int], distance: int) -> list[Position]:
+    def around(self, stored: StoredPositions, keys: Sequence[int], distance: int) -> PositionTable:
         """The positions of these messages and of up to `distance` messages before and after each in
         its session, each once."""
-        cached = [position for position in map(self._by_key.get, keys) if position is not None]
-        cached.sort(key=_PLACE)
-        sessions = self._current(stored, {position.session_key for position in cached})
-        result: list[Position] = []
-        covered: set[int] = set()
-        session: Sequence[Position] = ()
-        session_key, length, end = -1, 0, 0
-        for key, key_of_session, _, seq, *_ in cached:
-            if key_of_session != session_key:
-                session_key, end = key_of_session, 0
-                session, length = sessions.get(session_key, ((), 0))
-            if seq <= length and session[seq - 1].key == key:
-                covered.add(key)
-                start = max(end, seq - 1 - distance)
-                end = min(length, seq + distance)
-                result += session[start:end]
-        missing = [key for key in keys if key not in covered]
+        key_array = np.array(keys, np.int64)
+        covered, numbers, seqs = self._index.find(key_array)
+        numbers, of_hit = np.unique(numbers, return_inverse=True)
+        sessions = self._current(stored, numbers.tolist())
+        # The messages of these sessions, one after the other: `starts` says where each begins.
+        lengths = np.array([sessions[number][1] for number in numbers.tolist()], np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        length_of_hit, start_of_hit = lengths[of_hit], starts[of_hit]
+        has_hit = seqs <= length_of_hit
+        near = np.zeros(starts[-1], np.bool_)
+        for step in range(-distance, distance + 1):
+            nearby = seqs - 1 + step
+            exist = has_hit & (nearby >= 0) & (nearby < length_of_hit)
+            near[(start_of_hit + nearby)[exist]] = True
+        chosen = np.flatnonzero(near)
+        ends = np.searchsorted(chosen, starts).tolist()
+        parts = [
+            sessions[number][0][:, chosen[ends[n] : ends[n + 1]] - starts[n]]
+            for n, number in enumerate(numbers.tolist())
+            if ends[n] < ends[n + 1]
+        ]
+        covered[covered] = has_hit
+        missing = key_array[~covered].tolist()
         if missing:
             rows = stored.around(missing, distance)
             self._note(stored, rows)
-            if not result:
-                return rows
-            result = list({row.key: row for row in (*result, *rows)}.values())
-        return result
+            read = PositionTable.of(rows)
+            if not parts:
+                return read
+            parts.append(read.columns)
+            joined = np.concatenate(parts, axis=1)
+            return PositionTable(joined[:, np.unique(joined[KEY], return_index=True)[1]])
+        return PositionTable(np.concatenate(parts, axis=1) if parts else np.empty((5, 0), np.int64))
 
     def _current(
-        self, stored: StoredPositions, session_keys: Iterable[int]
-    ) -> dict[int, tuple[Sequence[Position], int]]:
-        """The positions of those sessions that are in memory, and how many of them are in the
-        transaction's state: another thread may append later ones at any time."""
-        if not session_keys:
-            return {}
-        current: dict[int, tuple[Sequence[Position], int]] = {}
+        self, stored: StoredPositions, numbers: Sequence[int]
+    ) -> dict[int, tuple[NDArray[np.int64], int]]:
+        """The positions of these sessions, and how many of them are in the transaction's state:
+        none, if they cannot be used."""
+        current = dict.fromkeys(numbers, (np.empty((5, 0), np.int64), 0))
+        sessions = [self._by_number.get(number) for number in numbers]
+        by_key = {session.key: session for session in sessions if session is not None}
+        if not by_key:
+            return current
         remembered: list[tuple[SessionState, _Session]] = []
-        for state in stored.states(sorted(session_keys)):
+        for state in stored.states(sorted(by_key)):
+            session = by_key[state.key]
             with self._lock:
-                session = self._sessions.get(state.key)
-                if session is None:
+                if self._sessions.get(state.key) is not session:
                     continue
                 if (session.uid, session.revision) != (
                     state.uid,
@@ -134,8 +195,8 @@ class PositionCache:
             remembered.append((state, session))
         self._extend(stored, remembered)
         for state, session in remembered:
-            if len(session.positions) >= state.message_count:
-                current[state.key] = session.positions, state.message_count
+            if session.length >= state.message_count:
+                current[session.number] = session.columns, state.message_count
         return current
 
     def _extend(
@@ -145,7 +206,7 @@ class PositionCache:
         lengths = {
             state.key: length
             for state, session in sessions
-            if (length := len(session.positions)) < state.message_count
+            if (length := session.length) < state.message_count
         }
         if not lengths:
             return
@@ -154,13 +215,13 @@ class PositionCache:
             if state.key not in lengths:
                 continue
             length = lengths[state.key]
-            if not _are(added[state.key], state, length):
+            columns = _columns(added, state, length)
+            if columns is None:
                 continue
-            positions = [position for position, _ in added[state.key]]
             with self._lock:
-                if len(session.positions) == length and self._sessions.get(state.key) is session:
-                    session.positions += positions
-                    self._by_key.update((position.key, position) for position in positions)
+                if session.length == length and self._sessions.get(state.key) is session:
+                    session.columns = np.concatenate([session.columns, columns], axis=1)
+                    self._index = self._index.plus(columns, session.number)
                     self._evict()
 
     def _note(self, stored: StoredPositions, rows: Sequence[Position]) -> None:
@@ -201,30 +262,36 @@ class PositionCache:
             with self._lock:
                 self._loading.difference_update(state.key for state in states)
         for state in states:
-            if not _are(rows[state.key], state, 0):
+            columns = _columns(rows, state, 0)
+            if columns is None:
                 continue
-            positions = [position for position, _ in rows[state.key]]
             with self._lock:
                 self._discard(state.key)
                 self._read.pop(state.key, None)
-                self._sessions[state.key] = _Session(state.uid, state.revision, positions, now)
-                self._by_key.update((position.key, position) for position in positions)
+                number = next(self._numbers)
+                session = _Session(number, state.key, state.uid, state.revision, columns, now)
+                self._sessions[state.key] = self._by_number[number] = session
+                self._index = self._index.plus(columns, number)
                 self._evict()
 
     def _evict(self) -> None:
-        while len(self._by_key) > self._max_messages:
+        while len(self._index.keys) > self._max_messages:
             self._discard(next(iter(self._sessions)))
 
     def _discard(self, session_key: int) -> None:
         session = self._sessions.pop(session_key, None)
-        for position in session.positions if session is not None else ():
-            if self._by_key.get(position.key) is position:
-                del self._by_key[position.key]
+        if session is not None:
+            del self._by_number[session.number]
+            self._index = self._index.without(session.number)
 
 
-def _are(rows: Sequence[tuple[Position, int]], state: SessionState, after: int) -> bool:
-    """Whether these are exactly the positions after one, of the state's revision."""
-    return len(rows) == state.message_count - after and all(
-        revision == state.revision and position.seq == seq
-        for seq, (position, revision) in enumerate(rows, after + 1)
-    )
+def _columns(rows: NDArray[np.int64], state: SessionState, after: int) -> NDArray[np.int64] | None:
+    """What `StoredPositions.of_sessions` has read of this session, if these are exactly the
+    positions after one, of the state's revision."""
+    of_session = rows[:, rows[SESSION] == state.key]
+    if (
+        np.array_equal(of_session[SEQ], np.arange(after + 1, state.message_count + 1))
+        and (of_session[_REVISION] == state.revision).all()
+    ):
+        return of_session[:_REVISION]
+    return None

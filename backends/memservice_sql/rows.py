@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -15,10 +16,12 @@ from memservice.spi.schema import BY_RECORD as SPECS
 from memservice_sql.conditions import Filterable, Shape, shape, to_sql
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.mapping import Mapping
-from memservice_sql.position_cache import PositionCache
 from memservice_sql.statements import Cursor, Slots, Statements, Writer
 from memservice_sql.tables import BY_RECORD, LIST_TABLES, ListTable
 from memservice_sql.types import KEY, UtcDateTime
+
+if TYPE_CHECKING:
+    from memservice_sql.position_cache import PositionCache
 
 R = TypeVar("R")
 
@@ -57,7 +60,13 @@ class Store:
             UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
         )
         """Converts a time from the driver to a datetime (null to None)."""
-        self.positions = PositionCache()
+
+    @cached_property
+    def positions(self) -> PositionCache:
+        # Imports numpy at the first search.
+        from memservice_sql.position_cache import PositionCache
+
+        return PositionCache()
 
 
 def _same(value: Any) -> Any:

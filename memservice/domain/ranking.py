@@ -10,6 +10,8 @@ from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
+from memservice.domain.positions import KEY, SEQ, SESSION, TOKENS, PositionTable
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -243,15 +245,12 @@ def bm25_with_neighbours(
     column = {term: number for number, term in enumerate(hits.terms)}
     # Rows: every message with a position, ordered by (session, seq) as one number; then hits
     # without a position.
-    values, positioned = positions.values(), len(positions)
-    at, seqs, sizes = (
-        np.fromiter(map(attrgetter(name), values), np.int64, positioned)
-        for name in ("session_key", "seq", "tokens")
-    )
+    positioned = len(positions)
+    keys, at, seqs, sizes = _columns(positions)
     at = at * _SESSION + seqs
     order = np.argsort(at, kind="stable")
     at, sizes = at[order], np.maximum(sizes[order], 1).astype(np.float64)
-    keys = np.fromiter(positions, np.int64, positioned)[order]
+    keys = keys[order]
     row = dict(zip(keys.tolist(), range(positioned), strict=True))
     hit_rows = np.array([row.setdefault(key, len(row)) for key in hits.keys.tolist()])
     counts = np.zeros((len(row), len(hits.terms)))
@@ -305,6 +304,18 @@ def bm25_with_neighbours(
     return dict(
         zip([of_row[here] for here in matching.tolist()], scored[matching].tolist(), strict=True)
     )
+
+
+def _columns(positions: Mapping[int, MessagePosition]) -> tuple[NDArray[np.int64], ...]:
+    """Keys of messages, their sessions, positions and lengths in tokens."""
+    import numpy as np
+
+    if isinstance(positions, PositionTable):
+        return tuple(positions.columns[[KEY, SESSION, SEQ, TOKENS]])
+    number = len(positions)
+    names = ("session_key", "seq", "tokens")
+    values = (map(attrgetter(name), positions.values()) for name in names)
+    return tuple(np.fromiter(each, np.int64, number) for each in (positions, *values))
 
 
 def _table(hits: Sequence[TextHit]) -> HitTable:

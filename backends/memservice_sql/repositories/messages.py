@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from memservice.domain.filters.ast import Condition, all_of, equals
+from memservice.domain.positions import PositionTable
 from memservice.domain.records import ACTIVE, Message
 from memservice.spi import repositories as base
 from memservice.spi.rows import Order
 from memservice_sql import tables as t
-from memservice_sql.position_cache import SessionState
 from memservice_sql.rows import SqlRows, ordering, window, window_values
 from memservice_sql.statements import Slots
 from memservice_sql.types import KEY
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from memservice_sql.position_cache import SessionState
 
 
 class SqlMessages(base.Messages):
@@ -88,13 +95,6 @@ class SqlMessages(base.Messages):
     ) -> list[base.Position]:
         if not keys:
             return []
-        if times or not self.rows.read_only:
-            return self._around(keys, distance, times)
-        stored = _StoredPositions(self)
-        return self.rows.store.positions.around(stored, keys, distance)
-
-    def _around(self, keys: Sequence[int], distance: int, times: bool) -> list[base.Position]:
-        """The same, from the database."""
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
@@ -112,7 +112,14 @@ class SqlMessages(base.Messages):
         # Python finds the duplicates in half of the time of DISTINCT.
         return self._positions(list({row[0]: row for row in rows}.values()), times)
 
+    def neighbourhood(self, keys: Sequence[int], distance: int) -> PositionTable:
+        if not self.rows.read_only:
+            return super().neighbourhood(keys, distance)
+        return self.rows.store.positions.around(_StoredPositions(self), keys, distance)
+
     def _states(self, session_keys: Sequence[int]) -> list[SessionState]:
+        from memservice_sql.position_cache import SessionState
+
         dialect = self.rows.store.dialect
         sessions = t.sessions
 
@@ -125,26 +132,25 @@ class SqlMessages(base.Messages):
         rows = self.rows.run(("states of sessions",), write, values).fetchall()
         return list(map(SessionState._make, rows))
 
-    def _positions_of(self, after: Mapping[int, int]) -> dict[int, list[tuple[base.Position, int]]]:
-        """By key of a session, its positions after one, in order, each with the session's
-        revision."""
+    def _positions_of(self, after: Mapping[int, int]) -> NDArray[np.int64]:
+        """The columns of a `PositionTable`, and one more: the session's revision. By session and
+        seq."""
+        import numpy as np
+
         dialect = self.rows.store.dialect
 
         def write(slots: Slots) -> sa.Executable:
             starts = dialect.value_rows(slots, (KEY, KEY))
             later = (t.messages.c.session_key == starts.c.v0) & (t.messages.c.seq > starts.c.v1)
             joined = starts.join(t.sessions, t.sessions.c.key == starts.c.v0)
-            columns = (*_position(times=False), t.sessions.c.revision)
+            columns = (*_position(times=False)[:-1], t.sessions.c.revision)
             query = sa.select(*columns).select_from(joined.join(t.messages, later))
             return query.order_by(t.messages.c.session_key, t.messages.c.seq)
 
         values = [dialect.list_value(list(after.items()))]
         rows = self.rows.run(("positions of sessions",), write, values).fetchall()
-        positions: dict[int, list[tuple[base.Position, int]]] = {key: [] for key in after}
-        for row in rows:
-            position = _as_position(row[:-1])
-            positions[position.session_key].append((position, row[-1]))
-        return positions
+        numbers = np.fromiter(chain.from_iterable(rows), np.int64, 6 * len(rows))
+        return numbers.reshape(-1, 6).T
 
     def per_day(self, after: int, through: int) -> dict[str, int]:
         dialect = self.rows.store.dialect
@@ -271,12 +277,12 @@ class _StoredPositions:
         self._messages = messages
 
     def around(self, keys: Sequence[int], distance: int) -> list[base.Position]:
-        return self._messages._around(keys, distance, times=False)
+        return self._messages.around(keys, distance, times=False)
 
     def states(self, session_keys: Sequence[int]) -> list[SessionState]:
         return self._messages._states(session_keys)
 
-    def of_sessions(self, after: Mapping[int, int]) -> dict[int, list[tuple[base.Position, int]]]:
+    def of_sessions(self, after: Mapping[int, int]) -> NDArray[np.int64]:
         return self._messages._positions_of(after)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from memservice.domain import ranking
+from memservice.domain.positions import Position, PositionTable
 from memservice.domain.text.persons import is_about_writer
 from memservice.services.auth.bounds import Bounds
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.trace import Boosts
 from memservice.settings.sections import Search as SearchSettings
-from memservice.spi.repositories import Position
 from memservice.spi.storage import Transaction
 
 SAMPLED_HITS = 100
@@ -34,15 +35,15 @@ class Boosting:
     askers: frozenset[int] = frozenset()
     """Keys of the authors who may have asked a question about themselves."""
 
-    def _of(self, position: Position) -> tuple[float, float, float]:
+    def _of(self, author: int, at: datetime | None) -> tuple[float, float, float]:
         """For the peer that the query names, for the day, and for the asker."""
-        named, at = self.query.named, position.created_at
-        by_named = named is not None and position.author_key == named.key
+        named = self.query.named
+        by_named = named is not None and author == named.key
         of_day = at is not None and any(date.matches(at) for date in self.query.dates)
         return (
             self.settings.name_boost if by_named else 0.0,
             self.settings.date_boost if of_day else 0.0,
-            self.settings.name_boost if position.author_key in self.askers else 0.0,
+            self.settings.name_boost if author in self.askers else 0.0,
         )
 
     def ranked(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> list[int]:
@@ -51,18 +52,32 @@ class Boosting:
             if not scores.keys() <= positions.keys():
                 scores = {key: score for key, score in scores.items() if key in positions}
             return ranking.ranked(scores)
+        boosts = self._totals(positions)
         boosted = {
-            key: score + sum(self._of(positions[key]))
+            key: score + boosts[key]
             for key, score in ranking.normalise(scores).items()
-            if key in positions
+            if key in boosts
         }
         return ranking.ranked(boosted)
+
+    def _totals(self, positions: Mapping[int, Position]) -> dict[int, float]:
+        if isinstance(positions, PositionTable):
+            authors = positions.authors()
+            of_author = {author: sum(self._of(author, None)) for author in set(authors.values())}
+            return {key: of_author[author] for key, author in authors.items()}
+        return {
+            key: sum(self._of(position.author_key, position.created_at))
+            for key, position in positions.items()
+        }
 
     def by_key(self, positions: Mapping[int, Position]) -> dict[int, Boosts]:
         """Those of the messages at these positions; empty if there are none for this query."""
         if not self._is_needed:
             return {}
-        return {key: Boosts(*self._of(position)) for key, position in positions.items()}
+        return {
+            key: Boosts(*self._of(position.author_key, position.created_at))
+            for key, position in positions.items()
+        }
 
     @property
     def _is_needed(self) -> bool:

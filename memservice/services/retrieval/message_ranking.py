@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from memservice.domain import ranking
 from memservice.domain.filters import TRUE, Condition, all_of, equals
+from memservice.domain.positions import Position, PositionTable
 from memservice.domain.records import Message, Space
 from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
@@ -27,7 +28,6 @@ from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.text_matches import TextSearch
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
-from memservice.spi.repositories import Position
 from memservice.spi.rows import Order
 from memservice.spi.storage import Transaction
 
@@ -125,7 +125,7 @@ class MessageRanking:
         matches = candidates.matches
         exhausted = candidates.is_complete
         positions = self._around(sorted(ranking.keys_of(matches.hits)))
-        matches = replace(matches, hits=ranking.hits_among(matches.hits, positions))
+        matches = replace(matches, hits=ranking.hits_among(matches.hits, positions.keys()))
         scores = ranking.bm25_with_neighbours(
             matches,
             positions,
@@ -141,7 +141,7 @@ class MessageRanking:
         if self.space is not None and self.vector is not None:
             hits = self._nearest(depth, index_filter)
             missing = [key for key in hits if key not in positions]
-            positions |= self._positions(missing)
+            positions = positions | self._positions(missing)
             shared = ranking.share_similarities(hits, positions)
             lists.append(boosting.ranked(shared, positions))
             exhausted = exhausted and len(hits) < depth
@@ -213,24 +213,30 @@ class MessageRanking:
     def _positions(self, keys: Sequence[int]) -> dict[int, Position]:
         return self._readable(self.tx.messages.positions(keys, times=bool(self.query.dates)))
 
-    def _around(self, keys: Sequence[int]) -> dict[int, Position]:
+    def _around(self, keys: Sequence[int]) -> dict[int, Position] | PositionTable:
         """Positions of those of these messages that may be read, and of their neighbours."""
-        if self.bounds.last_seq or self.bounds.erased:
+        if not self._may_read_all:
             # A message that the caller may not read must not change the score of one that it may.
             keys = sorted(self._positions(keys))
-        return self._readable(
-            self.tx.messages.around(keys, ranking.WINDOW, times=bool(self.query.dates))
-        )
+        if self.query.dates:
+            return self._readable(self.tx.messages.around(keys, ranking.WINDOW))
+        positions = self.tx.messages.neighbourhood(keys, ranking.WINDOW)
+        return positions if self._may_read_all else positions.only(self._may_read)
 
     def _readable(self, positions: Iterable[Position]) -> dict[int, Position]:
-        if not self.bounds.last_seq and not self.bounds.erased:
-            return {position.key: position for position in positions}
         return {
             position.key: position
             for position in positions
-            if self.bounds.may_read(position.session_key, position.seq)
-            and position.author_key not in self.bounds.erased
+            if self._may_read_all
+            or self._may_read(position.session_key, position.author_key, position.seq)
         }
+
+    @property
+    def _may_read_all(self) -> bool:
+        return not self.bounds.last_seq and not self.bounds.erased
+
+    def _may_read(self, session_key: int, author_key: int, seq: int) -> bool:
+        return self.bounds.may_read(session_key, seq) and author_key not in self.bounds.erased
 
     def _boosting(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> Boosting:
         askers = boosts.askers(self.tx, self.bounds, self.query, scores, positions)

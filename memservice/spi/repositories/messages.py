@@ -5,27 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import NamedTuple
 
 from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Condition, all_of, equals
+from memservice.domain.positions import Position as Position
+from memservice.domain.positions import PositionTable
 from memservice.domain.records import Message, Session, Summary
 from memservice.domain.times import day_of
 from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order
-
-
-class Position(NamedTuple):
-    """The position of a message, without its text: enough for ranking. A search makes
-    thousands."""
-
-    key: int
-    session_key: int
-    author_key: int
-    seq: int
-    tokens: int
-    created_at: datetime | None
-    """None if it was not asked for: times take as long to read as all the rest."""
 
 
 class Span(NamedTuple):
@@ -219,6 +207,10 @@ class Messages(Repository):
             )
         )
         return [_position(message) for message in self.rows.page(Message, near)]
+
+    def neighbourhood(self, keys: Sequence[int], distance: int) -> PositionTable:
+        """As `around` without times, for a search, which ranks thousands."""
+        return PositionTable.of(self.around(keys, distance, times=False))
 
 
 class Summaries(Repository):

@@ -24,6 +24,16 @@ def converse(storage: Storage, dataset: Dataset, number: int, first: int = 1) ->
     return storage.write(lambda tx: tx.messages.append(messages))
 
 
+def lengthen(storage: Storage, dataset: Dataset, length: int) -> None:
+    session = equals(key=dataset.session.key)
+    storage.write(lambda tx: tx.rows.change(r.Session, session, message_count=length))
+
+
+def in_writing(storage: Storage, keys: Sequence[int], distance: int) -> dict[int, Position]:
+    """The positions around messages, read in a transaction that may write."""
+    return storage.write(lambda tx: dict(tx.messages.neighbourhood(keys, distance)))
+
+
 def position(message: Message) -> Position:
     return Position(
         message.key,
@@ -285,6 +295,21 @@ class MessagesChapter(Chapter):
             assert in_order(around(keys(4), 0)) == [position(messages[3])]
             assert in_order(around([10**9], 3)) == []
             assert list(around([], 3)) == []
+
+    def test_positions_around_messages_as_arrays(self, storage: Storage, dataset: Dataset) -> None:
+        """The same without times, however often a session is read, and while it grows."""
+        messages: list[Message] = []
+        for length in (20, 20, 20, 23, 23):
+            messages += converse(storage, dataset, length, len(messages) + 1)
+            lengthen(storage, dataset, length)
+            for numbers, distance in (([5], 2), ([1, 2, 9, 12], 3), ([], 3), ([length], 1)):
+                keys = [messages[number - 1].key for number in numbers]
+                with storage.read() as tx:
+                    table = tx.messages.neighbourhood(keys, distance)
+                    around = tx.messages.around(keys, distance)
+                without_times = {each.key: each._replace(created_at=None) for each in around}
+                assert dict(table) == without_times
+                assert in_writing(storage, keys, distance) == without_times
 
     def test_positions_around_many_messages(self, storage: Storage, dataset: Dataset) -> None:
         messages = converse(storage, dataset, 300)

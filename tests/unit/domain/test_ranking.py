@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memservice.domain.positions import Position as MessagePosition
+from memservice.domain.positions import PositionTable
 from memservice.domain.ranking import (
     K1,
     MAX_SHARED,
@@ -150,6 +153,20 @@ def test_neighbours_are_in_the_same_session_and_need_positions() -> None:
     assert bm25_with_neighbours(matches, positions).keys() == {3, 5}
     assert bm25_with_neighbours(matches, {}) == pytest.approx(bm25(matches))
     assert bm25_with_neighbours(TextMatches(0, 0.0), {}) == {}
+
+
+def test_positions_as_arrays_give_the_same_scores() -> None:
+    dice = random.Random(1)
+    stored = [
+        MessagePosition(key, dice.randint(1, 3), 7, key, dice.randint(1, 90), None)
+        for key in range(60)
+    ]
+    hits = [TextHit(key, {"lake": 1 + key % 3}, dice.randint(1, 90)) for key in range(0, 66, 2)]
+    matches = TextMatches(100, 30.0, {"lake": 30}, hits)
+    plain = {each.key: each for each in dice.sample(stored, len(stored))}
+    scores = bm25_with_neighbours(matches, plain)
+    assert len(scores) > len(hits)
+    assert bm25_with_neighbours(matches, PositionTable.of(stored)) == scores
 
 
 def neighbour_scores(length: int) -> Scores:

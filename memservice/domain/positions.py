@@ -1,0 +1,77 @@
+"""Positions of messages in their sessions: one, and thousands as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+KEY, SESSION, AUTHOR, SEQ, TOKENS = range(5)
+"""Rows of `PositionTable.columns`."""
+
+
+class Position(NamedTuple):
+    """The position of a message, without its text: enough for ranking. A search makes
+    thousands."""
+
+    key: int
+    session_key: int
+    author_key: int
+    seq: int
+    tokens: int
+    created_at: datetime | None
+    """None if it was not asked for: times take as long to read as all the rest."""
+
+
+class PositionTable(Mapping[int, Position]):
+    """Positions without times, by key of the message: a search ranks thousands and looks at few of
+    them one by one."""
+
+    def __init__(self, columns: NDArray[np.int64]) -> None:
+        """`columns`: 5 × n, see `KEY` and the others; no key twice."""
+        self.columns = columns
+        self._row_of = dict(zip(columns[KEY].tolist(), range(columns.shape[1]), strict=True))
+
+    @classmethod
+    def of(cls, positions: Iterable[Position]) -> PositionTable:
+        import numpy as np
+
+        rows = [position[:5] for position in positions]
+        return cls(np.array(rows, np.int64).reshape(-1, 5).T)
+
+    def only(self, fits: Callable[[int, int, int], bool]) -> PositionTable:
+        """Those for whose session, author and seq this is true."""
+        chosen = map(fits, *self.columns[[SESSION, AUTHOR, SEQ]].tolist())
+        return PositionTable(self.columns[:, list(chosen)])
+
+    def authors(self) -> dict[int, int]:
+        """By key of a message, that of its author."""
+        return dict(zip(self._row_of, self.columns[AUTHOR].tolist(), strict=True))
+
+    def keys(self) -> KeysView[int]:
+        return self._row_of.keys()
+
+    def __getitem__(self, key: int) -> Position:
+        return Position._make((*self.columns[:, self._row_of[key]].tolist(), None))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._row_of)
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._row_of
+
+    def __or__(self, others: Mapping[int, Position]) -> PositionTable:
+        """With those of these positions that it does not have."""
+        import numpy as np
+
+        added = PositionTable.of(
+            position for key, position in others.items() if key not in self._row_of
+        )
+        return PositionTable(np.concatenate([self.columns, added.columns], axis=1))

@@ -1,0 +1,37 @@
+"""Positions of messages as arrays."""
+
+from __future__ import annotations
+
+import pytest
+
+from memservice.domain.positions import Position, PositionTable
+
+POSITIONS = [Position(10 * n, n % 2, 5 + n, n, 100 + n, None) for n in range(1, 6)]
+
+
+def by_key(positions: list[Position]) -> dict[int, Position]:
+    return {each.key: each for each in positions}
+
+
+def test_a_table_is_a_mapping_of_positions() -> None:
+    table = PositionTable.of(POSITIONS)
+    assert table == by_key(POSITIONS)
+    assert (len(table), 10 in table, 11 in table) == (5, True, False)
+    assert table.keys() == {10, 20, 30, 40, 50}
+    assert table.authors() == {10: 6, 20: 7, 30: 8, 40: 9, 50: 10}
+    with pytest.raises(KeyError):
+        table[11]
+
+
+def test_others_are_added_without_their_times() -> None:
+    first, more = POSITIONS[:3], POSITIONS[2:]
+    assert PositionTable.of(first) | by_key(more) == by_key(POSITIONS)
+    assert PositionTable.of([]) | {} == {}
+
+
+def test_some_are_chosen_by_session_author_and_seq() -> None:
+    table = PositionTable.of(POSITIONS)
+    assert table.only(lambda session, author, seq: session == 1 and author != 6) == by_key(
+        [POSITIONS[2], POSITIONS[4]]
+    )
+    assert table.only(lambda session, author, seq: seq > 9) == {}
