@@ -11,6 +11,7 @@ from memservice.settings.service import Db
 from memservice_postgres.settings import PostgresSettings
 from memservice_postgres.vector_indexes import LARGE, MAX_FULL, MAX_HALF
 from memservice_postgres.vectors import EXACT
+from memservice_sql.signatures import MIN_DIMENSION, MIN_ROWS
 
 
 def page(root: Path) -> str:
@@ -32,6 +33,8 @@ def test_settings_of_postgres_are_listed_with_their_defaults(root: Path) -> None
 def test_the_numbers_equal_those_of_the_code(root: Path) -> None:
     text = " ".join(page(root).split())
     assert f"one by one up to {LARGE:,};" in text
-    assert f"filters that leave {EXACT:,} rows or fewer are always exact" in text
+    assert f"filters that leave {EXACT:,} rows or fewer are exact" in text
+    assert f"with {MIN_DIMENSION:,} or more dimensions" in text
+    assert f"at least {MIN_ROWS:,} of a filter in memory" in text
     assert f"more than {MAX_FULL:,} dimensions" in text
     assert f"more than {MAX_HALF:,} are compared" in text
