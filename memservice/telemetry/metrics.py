@@ -87,6 +87,9 @@ class Metrics(Meter):
         self._instance = instance
         self._workspaces: set[str] = set()
         self._errors: set[str] = set()
+        self._answered: dict[tuple[str, str | None, int], tuple[Counter, Histogram]] = {}
+        """By method, rule and status, of which there are few. Looking up the labels takes longer
+        than counting."""
         self.sampler: Callable[[], None] = lambda: None
         """Updates gauges of this process. Called after each request and before each exposition."""
         self.collector: Callable[[], None] = lambda: None
@@ -303,9 +306,16 @@ class Metrics(Meter):
     def answered(self, method: str, rule: str | None, status: int, seconds: float) -> None:
         """Count an answered request. `rule` is Flask's; None without a route."""
         known_method = method if method in METHODS else UNKNOWN
-        endpoint = UNKNOWN if rule is None else template(rule)
-        self._labelled(self.requests, known_method, endpoint, str(status)).inc()
-        self._labelled(self.request_seconds, known_method, endpoint).observe(seconds)
+        key = known_method, rule, status
+        if key not in self._answered:
+            endpoint = UNKNOWN if rule is None else template(rule)
+            self._answered[key] = (
+                self._labelled(self.requests, known_method, endpoint, str(status)),
+                self._labelled(self.request_seconds, known_method, endpoint),
+            )
+        number, duration = self._answered[key]
+        number.inc()
+        duration.observe(seconds)
         self.sampler()
 
     def worked(self, kind: str, workspace_id: str, number: int) -> None:

@@ -19,7 +19,7 @@ from memservice.app import create_app
 from memservice.telemetry import metrics as telemetry_metrics
 from memservice.telemetry.endpoint import MetricsEndpoint
 from memservice.telemetry.events import DialecticCompleted, DreamSpecialist, Event, SummaryCreated
-from memservice.telemetry.metrics import Metrics, template
+from memservice.telemetry.metrics import UNKNOWN, Metrics, template
 from memservice.worker.polling import Worker
 from services.conftest import OpenServices
 from support.telemetry.contract import EVENTS
@@ -84,6 +84,35 @@ def exposition(metrics: Metrics) -> str:
 def client(open_services: OpenServices) -> FlaskClient:
     services = open_services(role="api", METRICS_ENABLED="true")
     return create_app(runtime=services.rt).test_client()
+
+
+def test_requests_are_counted_by_method_route_and_status() -> None:
+    metrics = Metrics("memservice", "api")
+    route, template_of_route = "/v3/x/<workspace_id>", "/v3/x/{workspace_id}"
+    expected = {
+        ("GET", template_of_route, "200"): 3,
+        ("GET", template_of_route, "404"): 2,
+        ("POST", template_of_route, "200"): 1,
+        ("GET", "/v3/y", "200"): 1,
+        ("GET", UNKNOWN, "404"): 1,
+        (UNKNOWN, UNKNOWN, "404"): 1,
+    }
+    for method, rule, status, times in (
+        ("GET", route, 200, 3),
+        ("GET", route, 404, 2),
+        ("POST", route, 200, 1),
+        ("GET", "/v3/y", 200, 1),
+        ("GET", None, 404, 1),
+        ("BREW", None, 404, 1),
+    ):
+        for _ in range(times):
+            metrics.answered(method, rule, status, 0.1)
+    text = exposition(metrics)
+    for (method, endpoint, code), number in expected.items():
+        labels = {"method": method, "endpoint": endpoint}
+        assert value(text, "api_requests_total", **labels, status_code=code) == number
+    labels = {"method": "GET", "endpoint": template_of_route}
+    assert value(text, "api_request_duration_seconds_count", **labels) == 5
 
 
 @pytest.mark.slow
