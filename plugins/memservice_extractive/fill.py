@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memservice.domain.json_schema import Enums, frozen, violation
+from memservice.domain.json_schema import Enums, Validation, frozen
 from memservice_extractive.evidence import Piece, terms
 from memservice_extractive.json_schema import resolved, types_of
 from memservice_extractive.language import fold
@@ -53,7 +53,9 @@ class Filler:
         self._values_left = _MAX_VALUES
         self._terms = {piece: terms(piece.text) for piece in pieces}
         self._hints: dict[str, set[str]] = {}
-        self._enums: Enums = {}
+        enums: Enums = {}
+        self._strict = Validation(schema, enums, constraints=True)
+        self._structure = Validation(schema, enums)
         self._evidence_text = "\n".join(_spaced_words(piece.text) for piece in pieces)
         self._choices_in_order: dict[int, list[Any]] = {}
         """The values of `enum` lists, best first, by the list's identity: with references, one list
@@ -77,16 +79,12 @@ class Filler:
                 break
         # Bounds that no candidate satisfies are hints. The structure must be valid.
         return next(
-            (
-                value
-                for value in fallback
-                if violation(schema, value, self._root, self._enums) is None
-            ),
+            (value for value in fallback if self._structure.of(value, schema) is None),
             fallback[0] if fallback else None,
         )
 
     def _fits(self, value: Any, schema: Any) -> bool:
-        return violation(schema, value, self._root, self._enums, constraints=True) is None
+        return self._strict.of(value, schema) is None
 
     def _candidates(self, schema: Any, name: str) -> Iterator[Any]:
         """Values that may be valid, best first. The iterator is finite but can be long: callers

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import InvalidInput
+from memservice.domain.json_schema import Validation
 from memservice.domain.json_schema.supported import MAX_CHOICES, MAX_DEPTH, MAX_PARTS
 from memservice.services.chat.response_format import (
     InvalidAnswer,
@@ -352,3 +353,14 @@ def test_an_option_is_chosen_by_structure() -> None:
     check_answer(schema, '{"n": 4}')
     with pytest.raises(InvalidAnswer):
         check_answer(schema, '{"n": "4"}')
+
+
+def test_values_that_are_gone_are_not_taken_for_later_ones() -> None:
+    """One validation of many values: another value may come to stand where one stood."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    validation = Validation(schema, {})
+    results = [validation.of({"a": n if n % 2 else "x"}, schema) is None for n in range(200)]
+    assert results == [bool(n % 2) for n in range(200)]
+    for value, kind in (({}, "object"), ([], "array"), ("text", "string")):
+        results = [validation.of(value, {"type": each}) is None for each in (kind, "null") * 100]
+        assert results == [True, False] * 100

@@ -4,6 +4,14 @@ value."""
 from memservice.domain.json_schema.references import Schema
 from memservice.domain.json_schema.supported import UnsupportedSchema, require_supported
 from memservice.domain.json_schema.values import Enums, frozen
-from memservice.domain.json_schema.violations import violation
+from memservice.domain.json_schema.violations import Validation, violation
 
-__all__ = ["Enums", "Schema", "UnsupportedSchema", "frozen", "require_supported", "violation"]
+__all__ = [
+    "Enums",
+    "Schema",
+    "UnsupportedSchema",
+    "Validation",
+    "frozen",
+    "require_supported",
+    "violation",
+]

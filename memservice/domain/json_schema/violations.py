@@ -33,32 +33,50 @@ def violation(
     `root`: the schema that `schema` is a part of. `constraints`: whether constraints of values
     count. The cost is linear in the value, for each part of the schema that applies to it."""
     root = schema if root is None else root
-    return _Validation(root, {} if enums is None else enums, constraints).of(value, schema, "$")
+    return Validation(root, {} if enums is None else enums, constraints=constraints).of(
+        value, schema
+    )
 
 
-class _Validation:
-    def __init__(self, root: Schema, enums: Enums, constraints: bool) -> None:
+class Validation:
+    """Validates several values against parts of one schema. A value that is put together from valid
+    ones costs as much as its own members: no value may change once it was validated."""
+
+    def __init__(self, root: Schema, enums: Enums, *, constraints: bool = False) -> None:
         self._root = root
         self._enums = enums
         self._constraints = constraints
-        self._results: dict[tuple[int, int], str | None] = {}
-        """By the identities of a value and of a schema, both of which outlive this object.
-        References can lead to one schema on very many paths."""
+        self._results: dict[tuple[int, int], tuple[Any, Any, str | None]] = {}
+        """Objects and lists, schemas, and the violations, by the identities of value and schema,
+        which stay as long as both are here."""
+        self._scalars: dict[tuple[int, int], str | None] = {}
+        """The same of other values, during one call."""
 
-    def of(self, value: Any, schema: Any, location: str) -> str | None:
+    def of(self, value: Any, schema: Schema) -> str | None:
+        """The first violation, as `violation` returns it."""
+        self._scalars.clear()
+        return self._of(value, schema, "$")
+
+    def _of(self, value: Any, schema: Any, location: str) -> str | None:
+        # Kept, because references can lead to one schema on very many paths.
+        if schema is True:
+            return None
         key = (id(value), id(schema))
-        if key not in self._results:
-            self._results[key] = (
-                None if schema is True else self._of_schema(value, schema, location)
-            )
-        return self._results[key]
+        if isinstance(value, dict | list):
+            if key not in self._results:
+                problem = self._of_schema(value, schema, location)
+                self._results[key] = value, schema, problem
+            return self._results[key][2]
+        if key not in self._scalars:
+            self._scalars[key] = self._of_schema(value, schema, location)
+        return self._scalars[key]
 
     def _of_schema(self, value: Any, schema: Schema, location: str) -> str | None:
         if "$ref" in schema:
             target = definition(self._root, schema["$ref"])
             if target is None:
                 return f"{location}: the schema's reference leads nowhere"
-            if problem := self.of(value, target[1], location):
+            if problem := self._of(value, target[1], location):
                 return problem
         return (
             self._of_keywords(value, schema, location)
@@ -84,7 +102,7 @@ class _Validation:
         for keyword in ("anyOf", "oneOf"):
             if keyword not in schema:
                 continue
-            valid = (self.of(value, option, location) is None for option in schema[keyword])
+            valid = (self._of(value, option, location) is None for option in schema[keyword])
             # Options of `oneOf` often differ only in constraints: without those, one is enough.
             if keyword == "oneOf" and self._constraints:
                 if sum(valid) != 1:
@@ -100,13 +118,13 @@ class _Validation:
                     return f"{location} lacks {shown(name)}"
             properties = schema.get("properties", {})
             problems = (
-                self.of(value[name], properties[name], f"{location}.{shown(name)}")
+                self._of(value[name], properties[name], f"{location}.{shown(name)}")
                 for name in value
                 if name in properties
             )
         elif isinstance(value, list) and "items" in schema:
             problems = (
-                self.of(item, schema["items"], f"{location}[{number}]")
+                self._of(item, schema["items"], f"{location}[{number}]")
                 for number, item in enumerate(value)
             )
         else:
