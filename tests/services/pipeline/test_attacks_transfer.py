@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +63,19 @@ def target(open_pipeline: OpenPipeline, other_uri: str, contents: Contents) -> P
 
 
 @pytest.fixture(scope="module")
-def exports() -> dict[str, list[Line]]:
-    """By storage, the export that all tests of this module begin with."""
+def exports() -> dict[str, list[str]]:
+    """By storage, the export that all tests of this module begin with, as JSON."""
     return {}
 
 
 @pytest.fixture
-def file(pipeline: Pipeline, exports: dict[str, list[Line]]) -> list[Line]:
+def file(pipeline: Pipeline, exports: dict[str, list[str]]) -> list[Line]:
     """An export of the workspace `w`, without its end, with rows of every kind."""
     storage = pipeline.rt.storage.name
     if storage not in exports:
         fill(pipeline, "w", "talk")
-        exports[storage] = logged_lines(pipeline, "w")
-    return deepcopy(exports[storage])
+        exports[storage] = [json.dumps(line) for line in logged_lines(pipeline, "w")]
+    return [json.loads(line) for line in exports[storage]]
 
 
 def logged_lines(pipeline: Pipeline, workspace: str) -> list[Line]:
