@@ -77,6 +77,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Distr
     """Installs distributions:
     `installed("dist", module_source, entry_name, module_name, extras)`."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    # As in a folder of packages: the first module that is compiled there would change the folder,
+    # after which it is searched again.
+    (tmp_path / "__pycache__").mkdir()
     before = set(sys.modules)
 
     def install(dist: str, source: str, entry: str, module: str, extras: str = "") -> None:
