@@ -40,6 +40,10 @@ MAX_FILTERS = 1_000
 MAX_SIGNATURES = 60_000
 """Maximum vectors of a filter whose signatures are cached. With more of them, listing their
 versions after each change takes as long as a search in an index."""
+UNCHANGED_SEARCHES = 8
+"""Signatures are read once a filter was searched so many times in a row without a change of the
+space: reading them, and listing versions, takes as long as that many searches in an index. So while
+a space is written between searches, the index answers."""
 IDLE_SECONDS = 300.0
 """Vectors that were not searched for this time leave the memory, as do deleted ones at each
 search."""
@@ -69,6 +73,12 @@ class _CachedFilter:
         """The versions of the vectors as the database sent them."""
         self.state: int | None = None
         """The state of the space then; None if the vectors may be others."""
+        self.last_state: int | None = None
+        """The state of the space at the last search."""
+        self.unchanged = 0
+        """Searches in a row that saw that state, without the first one."""
+        self.needs_signatures = False
+        """Whether the vectors are known not to fit."""
         self.content: CachedVectors | CachedSignatures | None = None
         self.counted = 0
         """The bytes that the cache has counted for it."""
@@ -76,6 +86,11 @@ class _CachedFilter:
     @property
     def nbytes(self) -> int:
         return len(self.sent) + (0 if self.content is None else self.content.nbytes)
+
+    def note(self, state: int) -> None:
+        """Count a search that saw this state of the space."""
+        self.unchanged = self.unchanged + 1 if state == self.last_state else 0
+        self.last_state = state
 
     def snapshot(self) -> Block | SignedRows | None:
         return None if self.content is None else self.content.snapshot()
@@ -110,8 +125,8 @@ class VectorCache:
         as SQL.
 
         `count`, for a space with an index: the number of vectors that fit, up to a limit. Then the
-        cache takes only what fits in it, since the index finds others faster than they are
-        read again and again."""
+        cache takes only what fits in it, since the index finds others faster than they are read
+        again and again."""
         if index_filter.since is not None or index_filter.until is not None:
             return None  # another filter at each moment
         now = time.monotonic()
@@ -121,16 +136,21 @@ class VectorCache:
         with cached.lock:
             if now < cached.skipped_until:
                 return None
-            if cached.state is not None:
+            if cached.state is not None or cached.needs_signatures:
                 state = driver.execute(_STATE, arguments).fetchall()[0][0]
                 if state == cached.state:
                     return cached.snapshot()
+                cached.note(state)
             capacity = self._capacity(space, is_indexed=count is not None)
-            if count is not None and cached.content is None:
+            if count is not None and cached.content is None and not cached.needs_signatures:
                 most = max(capacity)
-                if count(most + 1) > most:
+                matching_rows = count(most + 1)
+                if matching_rows > most:
                     cached.skipped_until = now + LOOK_AGAIN_SECONDS
                     return None
+                cached.needs_signatures = matching_rows > capacity[0]
+            if cached.needs_signatures and cached.unchanged < UNCHANGED_SEARCHES:
+                return None
             versions = driver.execute(_VERSIONS.format(fits=fits).encode(), arguments, binary=True)
             state, sent = versions.fetchall()[0]
             cached.state = None  # as `sent`
@@ -140,6 +160,7 @@ class VectorCache:
                 cached.state = state
             elif cached.content is None:
                 cached.skipped_until = now + LOOK_AGAIN_SECONDS
+            cached.needs_signatures = isinstance(cached.content, CachedSignatures)
             size = cached.nbytes
             snapshot = cached.snapshot() if is_complete else None
         self._note_size((space.key, index_filter), cached, size)

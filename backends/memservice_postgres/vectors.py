@@ -23,7 +23,7 @@ from memservice_postgres.reals import FloatArray, vector_of
 from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 from memservice_postgres.vector_schema import PARTS
-from memservice_sql.signatures import FEWER, candidates_for
+from memservice_sql.signatures import MIN_REDUCTION, candidates_for
 from memservice_sql.text_cache import random_number
 from memservice_sql.vector_blocks import Block, Nearest
 
@@ -221,7 +221,7 @@ class PostgresVectorIndex:
             nearest.add(cached, np.ones(len(cached.facts), np.bool_))
             return nearest.hits()
         count = candidates_for(k)
-        if cached is not None and count * FEWER <= len(cached.facts):
+        if cached is not None and count * MIN_REDUCTION <= len(cached.facts):
             arguments["ids"] = cached.candidates(query_vector, count)
             return _compared(driver, fits + _BY_KEYS, arguments)
         if index is not None:

@@ -26,7 +26,7 @@ MIN_ROWS = 2_000
 """Fewer vectors are compared as fast as their signatures, and their mean says less."""
 CANDIDATES_PER_HIT = 4
 MIN_CANDIDATES = 400
-FEWER = 4
+MIN_REDUCTION = 4
 """Signatures are compared first if they leave at most one in so many rows to compare."""
 _CHUNK = 4_096
 """Signatures compared at a time, so that what is computed stays in the processor's cache."""

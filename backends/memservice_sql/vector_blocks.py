@@ -10,8 +10,8 @@ import numpy as np
 from memservice.spi.unit_vectors import unit
 from memservice.spi.vectors import VectorHit
 from memservice_sql.signatures import (
-    FEWER,
     MIN_DIMENSION,
+    MIN_REDUCTION,
     MIN_ROWS,
     GrowingSignatures,
     Signatures,
@@ -130,7 +130,7 @@ class Nearest:
             return
         count = candidates_for(self._k)
         is_sparse = len(index) * FEW < len(block.facts)
-        if block.signatures is not None and count * FEWER <= len(index):
+        if block.signatures is not None and count * MIN_REDUCTION <= len(index):
             index, is_sparse = block.signatures.candidates(self._query, count, index), True
         # Few rows are copied to one matrix; for many, the whole block is multiplied.
         query, matrix = self._used(block, index if is_sparse else None)

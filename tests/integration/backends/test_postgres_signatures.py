@@ -58,6 +58,12 @@ def index(store: tuple[PostgresStorage, SpaceIndexes]) -> PostgresVectorIndex:
     return PostgresVectorIndex(store[1], exact=20, max_cache_bytes=MAX_BYTES, min_cached=1)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signatures are read at the second search, whatever was written before."""
+    monkeypatch.setattr(vector_cache, "UNCHANGED_SEARCHES", 0)
+
+
 def index_scans(tx: Transaction) -> int:
     driver: Any = tx.rows.connection.connection.driver_connection  # type: ignore[attr-defined]
     sql = "SELECT pg_stat_get_xact_numscans(to_regclass('vectors_hnsw_9_full'))"
@@ -146,22 +152,48 @@ def test_signatures_are_read_in_parts_and_the_index_answers_meanwhile(
 def test_many_hits_are_left_to_the_index(
     storage: PostgresStorage, index: PostgresVectorIndex
 ) -> None:
-    query = vectors(1, 6)[0]
-    with storage.read() as tx:
-        before = index_scans(tx)
-        for number in range(1, 4):
-            assert len(index.query(tx, LARGE, query, 120, EVERYTHING)) == 120
-            assert index_scans(tx) == before + number
+    assert scans_of_searches(storage, index, hits=120) == [1, 2, 3]
+    assert index.cached_bytes > 0
 
 
 def test_too_many_signatures_are_left_to_the_index(
     storage: PostgresStorage, index: PostgresVectorIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vector_cache, "MAX_SIGNATURES", ROWS - 1)
+    assert scans_of_searches(storage, index, hits=5) == [1, 2, 3]
+    assert index.cached_bytes == 0
+
+
+def scans_of_searches(
+    storage: PostgresStorage, index: PostgresVectorIndex, hits: int, searches: int = 3
+) -> list[int]:
+    """How often the index was used after each search."""
     query = vectors(1, 6)[0]
+    scans = []
     with storage.read() as tx:
         before = index_scans(tx)
-        for number in range(1, 4):
-            assert len(index.query(tx, LARGE, query, 5, EVERYTHING)) == 5
-            assert index_scans(tx) == before + number
-    assert index.cached_bytes == 0
+        for _ in range(searches):
+            assert len(index.query(tx, LARGE, query, hits, EVERYTHING)) == hits
+            scans.append(index_scans(tx) - before)
+    return scans
+
+
+def test_while_a_space_changes_the_index_answers(
+    storage: PostgresStorage, index: PostgresVectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading signatures, and listing versions, takes as long as several searches in an index."""
+    monkeypatch.setattr(vector_cache, "UNCHANGED_SEARCHES", 3)
+    query = vectors(1, 7)[0]
+
+    def change() -> None:
+        storage.write(lambda tx: index.upsert(tx, LARGE, [row(9_002, vector=query, author=0)]))
+
+    # The first search counts nothing, the second decides, the third one sees the first state.
+    assert scans_of_searches(storage, index, 5, searches=8) == [1, 2, 3, 4, 5, 5, 5, 5]
+    for _ in range(5):
+        change()
+        assert scans_of_searches(storage, index, 5, searches=2) == [1, 2]
+        with storage.read() as tx:
+            assert keys(index.query(tx, LARGE, query, 1, EVERYTHING)) == [9_002]
+    assert scans_of_searches(storage, index, 5, searches=3) == [0, 0, 0]
+    storage.write(lambda tx: index.delete(tx, LARGE, [9_002]))
