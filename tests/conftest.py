@@ -115,6 +115,10 @@ def pytest_configure(config: pytest.Config) -> None:
         send_needed_reports(config)
 
 
+def pytest_unconfigure() -> None:
+    redis_server.end_shared()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(
     collector: pytest.Collector, name: str, obj: object
@@ -270,10 +274,9 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def redis_url() -> str:
     """A real Redis, one for the whole run. Tests share it, so each uses a NAMESPACE of its own."""
-    with redis_server.shared(tmp_path_factory.mktemp("redis")) as url:
-        yield url
+    return redis_server.shared()
 
 
 @pytest.fixture

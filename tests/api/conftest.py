@@ -129,11 +129,11 @@ class Api:
 def runtime(storage_name: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     folder: Path = tmp_path_factory.mktemp("store")
     storage, _, index = storage_name.partition("+")
-    with store_of(storage, folder) as uri, vector_store(index) as (options, plugins):
+    with store_of(storage, folder) as uri, vector_store(index) as options:
         settings = load_settings(
             environ={}, cwd=folder, overrides={"DB_CONNECTION_URI": uri, **options}
         )
-        opened = open_runtime(settings, "api", plugins=load_plugins(settings, plugins))
+        opened = open_runtime(settings, "api", plugins=load_plugins(settings))
         opened.storage.migrate()
         yield opened
         opened.close()

@@ -1,8 +1,8 @@
 """The published client, unmodified, against a service on PostgreSQL whose vectors are in Qdrant or
 in Redis.
 
-Where the environment names a real server of the kind, the service is started as an operator starts
-it. Else the index lives in one process, which is this one, and so is the service.
+With Redis, and where the environment names a real Qdrant, the service is started as an operator
+starts it. Else the index lives in one process, which is this one, and so is the service.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def serving_here(rt: Runtime) -> Iterator[str]:
 
 @pytest.fixture(params=["qdrant", pytest.param("redis", marks=pytest.mark.heavy)])
 def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
-    with vector_store(request.param) as (settings, plugins):
-        if not plugins and settings["VECTOR_STORE_URL"] != ":memory:":
+    with vector_store(request.param) as settings:
+        if settings["VECTOR_STORE_URL"] != ":memory:":
             yield servers.on("postgres", **settings).url
             return
         with store_of("postgres", tmp_path) as uri:
             loaded = load_settings(environ={"DB_CONNECTION_URI": uri, **settings}, cwd=tmp_path)
             with (
-                closing(open_runtime(loaded, "api", plugins=load_plugins(loaded, plugins))) as rt,
+                closing(open_runtime(loaded, "api", plugins=load_plugins(loaded))) as rt,
                 serving_here(rt) as here,
             ):
                 yield here

@@ -33,11 +33,11 @@ pytestmark = pytest.mark.xdist_group("postgres-moving")
 
 
 @contextmanager
-def store(uri: str, folder: Path, *plugins: object, **more: str) -> Iterator[Runtime]:
+def store(uri: str, folder: Path, **more: str) -> Iterator[Runtime]:
     settings = load_settings(
         environ={"DB_CONNECTION_URI": uri, "DB_SYNCHRONOUS": "normal", **more}, cwd=folder
     )
-    runtime = open_runtime(settings, plugins=load_plugins(settings, extra=plugins))
+    runtime = open_runtime(settings, plugins=load_plugins(settings))
     runtime.storage.migrate()
     store_compatibility.initialise(runtime)
     try:
@@ -115,9 +115,9 @@ def test_moved_vectors_are_unchanged(tmp_path: Path, index: str) -> None:
         uri = f"sqlite:///{tmp_path}/b.db"
         if index == "postgres":
             stack.callback(drop_database, uri := new_database())
-        settings, plugins = stack.enter_context(vector_store(index))
+        settings = stack.enter_context(vector_store(index))
         first = stack.enter_context(store(f"sqlite:///{tmp_path}/a.db", tmp_path))
-        second = stack.enter_context(store(uri, tmp_path, *plugins, **settings))
+        second = stack.enter_context(store(uri, tmp_path, **settings))
         third = stack.enter_context(store(f"sqlite:///{tmp_path}/c.db", tmp_path))
         fill(first, 400)
         assert (

@@ -103,12 +103,7 @@ def test_an_index_in_memory_is_checked_except_for_persistence(
 def test_an_index_on_a_server_is_checked_in_temporary_namespaces(
     memservice: Run,
 ) -> None:
-    url = redis_vectors.real_url()
-    if url is None:
-        pytest.skip(
-            "vector sets of a real Redis: set MEMSERVICE_TEST_REDIS_URL to one of version "
-            "8.0 or newer"
-        )
+    url = redis_vectors.url()
     ours = index_at(Redis.from_url(url), "memservice")
     before = ours.keys(None, OURS)
     tried = memservice("plugins", "check", "redis", "--scratch", url)

@@ -29,7 +29,7 @@ from support.pipeline.pipeline import Clock, Pipeline
 from support.receiver import LOOPBACK, Receiver
 from support.stores import redis_vectors
 from support.stores.stores import store_of
-from support.stores.vector_stores import local_qdrant, opened_index
+from support.stores.vector_stores import local_qdrant, redis_store
 
 INDEXES = ("fake", "qdrant", "redis")
 """Vector indexes outside the storage."""
@@ -127,7 +127,8 @@ class Check:
         elif self.index == "qdrant":
             settings, plugins = stack.enter_context(local_qdrant(self.folder / "qdrant"))
         else:
-            settings, plugins, self._redis = stack.enter_context(opened_index())
+            plugins = ()
+            settings, self._redis = stack.enter_context(redis_store())
         return settings | {"EMBEDDER": "lengths"}, (embedder, *plugins)
 
     def _contents(self, pipeline: Pipeline, uri: str) -> stored_bytes.Contents:

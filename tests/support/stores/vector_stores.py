@@ -16,17 +16,6 @@ from support.stores import redis_vectors
 QDRANT = "MEMSERVICE_TEST_QDRANT_URL"
 
 
-class _Opened:
-    """Offers an index that is open already."""
-
-    def __init__(self, client: Redis, namespace: str) -> None:
-        self._index = redis_vectors.index_at(client, namespace)
-
-    @hookimpl
-    def memservice_vector_indexes(self) -> Iterable[VectorIndexProvider]:
-        yield VectorIndexProvider(name="redis-stand-in", open=lambda settings, context: self._index)
-
-
 class _Offered:
     """Offers an index of Qdrant's local mode, which keeps its files in a folder."""
 
@@ -54,43 +43,33 @@ def local_qdrant(folder: Path) -> Iterator[tuple[dict[str, str], Sequence[object
 
 
 @contextmanager
-def opened_index() -> Iterator[tuple[dict[str, str], Sequence[object], Redis]]:
-    """The settings and plugins of an empty index in the stand-in for a Redis with vector sets, and
-    its client."""
-    with closing(redis_vectors.client_of("stand-in")) as client:
-        offered = _Opened(client, redis_vectors.namespace())
-        yield {"VECTOR_STORE_TYPE": "redis-stand-in"}, (offered,), client
+def redis_store() -> Iterator[tuple[dict[str, str], Redis]]:
+    """The settings of an empty index in Redis, and a client of that Redis."""
+    with redis_vectors.opened() as client:
+        namespace = redis_vectors.namespace()
+        settings = {
+            "VECTOR_STORE_TYPE": "redis",
+            "VECTOR_STORE_URL": redis_vectors.url(),
+            "VECTOR_STORE_NAMESPACE": namespace,
+        }
+        try:
+            yield settings, client
+        finally:
+            redis_vectors.erase(client, namespace)
 
 
 @contextmanager
-def vector_store(name: str) -> Iterator[tuple[dict[str, str], Sequence[object]]]:
-    """The settings of an empty index of that kind, and the plugins that it takes; nothing of either
-    for the storage's own. Qdrant and Redis are real where the environment names one (a Redis that
-    has vector sets), else the one in the process, or a stand-in."""
+def vector_store(name: str) -> Iterator[dict[str, str]]:
+    """The settings of an empty index of that kind; none for the storage's own. Qdrant is real where
+    the environment names one, else the one in the process."""
     if name == "qdrant":
-        qdrant, namespace = os.environ.get(QDRANT, ":memory:"), redis_vectors.namespace()
-        yield (
-            {
-                "VECTOR_STORE_TYPE": "qdrant",
-                "VECTOR_STORE_URL": qdrant,
-                "VECTOR_STORE_NAMESPACE": namespace,
-            },
-            (),
-        )
+        yield {
+            "VECTOR_STORE_TYPE": "qdrant",
+            "VECTOR_STORE_URL": os.environ.get(QDRANT, ":memory:"),
+            "VECTOR_STORE_NAMESPACE": redis_vectors.namespace(),
+        }
     elif name == "redis":
-        url, namespace = redis_vectors.real_url(), redis_vectors.namespace()
-        with closing(Redis.from_url(url) if url else redis_vectors.client_of("stand-in")) as client:
-            if url:
-                yield (
-                    {
-                        "VECTOR_STORE_TYPE": "redis",
-                        "VECTOR_STORE_URL": url,
-                        "VECTOR_STORE_NAMESPACE": namespace,
-                    },
-                    (),
-                )
-            else:
-                yield {"VECTOR_STORE_TYPE": "redis-stand-in"}, (_Opened(client, namespace),)
-            redis_vectors.erase(client, namespace)
+        with redis_store() as (settings, _):
+            yield settings
     else:
-        yield {}, ()
+        yield {}
