@@ -56,7 +56,8 @@ class Server:
             yield cast(Client, self._client)
         except RedisError as error:
             raise IndexUnavailable(
-                f"the vector index at {self._location} failed: {type(error).__name__}: {error}"
+                f"the vector index at {self._location} failed: {type(error).__name__}: "
+                f"{_reason(error)}"
             ) from error
 
     def check_now(self, log: logging.Logger) -> None:
@@ -89,6 +90,12 @@ class Server:
                     "or choose another VECTOR_STORE_TYPE"
                 )
             self._checked = True
+
+
+def _reason(error: RedisError) -> str:
+    """The server's words, without the command that the client quotes before them: a vector is
+    neither readable nor for a log."""
+    return str(error).rpartition(" of pipeline caused error: ")[2]
 
 
 def pairs(answer: Any, value: Callable[[Any], float]) -> list[tuple[int, float]]:
