@@ -1,13 +1,24 @@
-"""The time limit of an exchange."""
+"""The time limits of exchanges, which one thread of the process enforces.
+
+A thread for each exchange would cost an embedding a third more CPU time.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
+import os
 import threading
 import time
 from collections.abc import Callable
 
 CHECK_SECONDS = 0.25
 """Interval of the check whether an answer is still wanted."""
+IDLE_SECONDS = 5.0
+"""The thread wakes up so long after the last exchange before it waits for the next one. An exchange
+soon after another one then need not wake it, which costs both threads a switch."""
+
+log = logging.getLogger(__name__)
 
 
 class Watch:
@@ -22,9 +33,9 @@ class Watch:
         self._cut_off = cut_off
         self._is_wanted = is_wanted
         self._ends = time.monotonic() + seconds
-        self._over = threading.Event()
+        self._is_over = False
         self._lock = threading.Lock()
-        threading.Thread(target=self._run, name="model-deadline", daemon=True).start()
+        _watcher.add(self, self._ends)
 
     def extend(self, seconds: float) -> None:
         """Allow more time."""
@@ -33,18 +44,81 @@ class Watch:
     def end(self) -> None:
         """From here on the connection can serve another exchange."""
         with self._lock:
-            self._over.set()
+            self._is_over = True
+        _watcher.remove(self)
 
-    def _run(self) -> None:
-        while True:
-            remaining = max(self._ends - time.monotonic(), 0.0)
-            pause = remaining if self._is_wanted is None else min(remaining, CHECK_SECONDS)
-            if self._over.wait(pause):
-                return
-            is_late = time.monotonic() >= self._ends
-            if is_late or (self._is_wanted is not None and not self._is_wanted()):
-                break
+    def check(self) -> float:
+        """Cut the exchange off if it is time. Returns its deadline, by `time.monotonic`; infinity
+        once it is over."""
+        is_late = time.monotonic() >= self._ends
+        if not is_late and self._is_needed():
+            return self._ends
         with self._lock:
-            if not self._over.is_set():
+            if not self._is_over:
+                self._is_over = True
                 self.is_late, self.is_unwanted = is_late, not is_late
                 self._cut_off()
+        return math.inf
+
+    def _is_needed(self) -> bool:
+        if self._is_wanted is None:
+            return True
+        try:
+            return self._is_wanted()
+        except Exception:
+            # One faulty caller must not end the limits of all the others.
+            log.exception("whether an answer is still wanted is unknown: it is waited for")
+            self._is_wanted = None
+            return True
+
+
+class _Watcher:
+    """The thread that checks all watches of this process. It starts with the first one."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._watches: set[Watch] = set()
+        self._is_started = False
+        self._wakes = math.inf
+        """When the thread looks next, by `time.monotonic`."""
+
+    def add(self, watch: Watch, ends: float) -> None:
+        with self._changed:
+            self._watches.add(watch)
+            if not self._is_started:
+                threading.Thread(target=self._run, name="model-deadlines", daemon=True).start()
+                self._is_started = True
+            elif ends < self._wakes:
+                self._changed.notify()
+
+    def remove(self, watch: Watch) -> None:
+        with self._changed:
+            self._watches.discard(watch)
+
+    def _run(self) -> None:
+        last_used = time.monotonic()
+        while True:
+            with self._changed:
+                watches = list(self._watches)
+            nearest = min((watch.check() for watch in watches), default=math.inf)
+            now = time.monotonic()
+            if watches:
+                last_used = now
+            is_idle = not watches and now - last_used >= IDLE_SECONDS
+            with self._changed:
+                if self._watches.difference(watches):
+                    continue
+                self._wakes = math.inf if is_idle else min(nearest, now + CHECK_SECONDS)
+                self._changed.wait(None if is_idle else max(self._wakes - now, 0.0))
+
+
+_watcher = _Watcher()
+
+
+def _start_anew() -> None:
+    """A forked process has no thread but its own."""
+    global _watcher
+    _watcher = _Watcher()
+
+
+os.register_at_fork(after_in_child=_start_anew)
