@@ -270,12 +270,15 @@ def test_a_replica_that_is_away(
 def test_a_replica_that_stays_behind_is_reported(
     pair: Pair, one: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replicas, "LAGGING_SECONDS", 0.0)
     eventually(lambda: at_replica(one), "the replica answers")
     pair.replica.pause()
     one.write(note("later"))
-    assert not at_replica(one)
-    assert "has been behind" in _degraded(one.examine())
+    # With this limit for a moment only: the server writes to its log by itself too, and a replica
+    # is behind then for as long as a busy machine takes to send it.
+    with monkeypatch.context() as at_once:
+        at_once.setattr(replicas, "LAGGING_SECONDS", 0.0)
+        assert not at_replica(one)
+        assert "has been behind" in _degraded(one.examine())
     pair.replica.resume()
     eventually(lambda: at_replica(one), "it has caught up")
     assert one.examine() == []
