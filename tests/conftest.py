@@ -20,7 +20,7 @@ from hypothesis import settings
 from memservice.services.members import passwords
 from memservice_sql import storage as sql_storage
 from memservice_sql.rows import Store
-from support import quick, redis_server, sharing
+from support import cpu_profile, quick, redis_server, sharing
 from support.processes.preloading import share_compiled_rules
 from support.receiver import Receiver, receiving
 from support.reports import send_needed_reports
@@ -113,6 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
         patch.setattr(providers, "is_local_module_file", lambda path: False, raising=False)
     if hasattr(config, "workerinput"):
         send_needed_reports(config)
+    if folder := os.environ.get(cpu_profile.VARIABLE):
+        config.pluginmanager.register(cpu_profile.CpuProfile(Path(folder)), "cpu-profile")
 
 
 def pytest_unconfigure() -> None:
