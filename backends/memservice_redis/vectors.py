@@ -1,9 +1,10 @@
 """Vectors in Redis: for each space a vector set, and a sorted set of row keys to list them in
-order.
+order. A large space also has a vector set for each group of rows that are queried together
+(`groups`).
 
-Both sets change in one transaction of the server. A query compares all vectors of a small space,
-and follows the graph in a larger one. If a filtered query finds too few matching rows in the graph,
-it is repeated exactly, so that a filter loses no rows.
+All sets change in one transaction of the server. A query compares all vectors of a small space or
+of a group, and follows the graph otherwise. If a filtered query finds too few matching rows in the
+graph, it is repeated exactly, so that a filter loses no rows.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from memservice.spi.providers import Settings
 from memservice.spi.top_k import stable_top_k
 from memservice.spi.unit_vectors import checked, unit
 from memservice.spi.vectors import VectorHit, VectorRow
+from memservice_redis import groups
 from memservice_redis.attributes import attributes, expression, fits
 from memservice_redis.server import Client, Server, pairs
 
@@ -76,6 +78,8 @@ class RedisVectorIndex:
         vectors, keys = self._set_names(space)
         for batch in _batches(list(unique.values()), BATCH_SIZE):
             with self._server.client() as client, client.pipeline(transaction=True) as pipe:
+                batch_keys = [row.key for row, _ in batch]
+                groups.remove(pipe, space, vectors, batch_keys)
                 for row, vector in batch:
                     pipe.execute_command("VREM", vectors, row.key)
                     if vector.any():
@@ -93,12 +97,14 @@ class RedisVectorIndex:
                         pipe.execute_command("ZADD", keys, row.key, row.key)
                     else:
                         pipe.execute_command("ZREM", keys, row.key)
+                groups.add(pipe, space, vectors, batch_keys)
                 pipe.execute()
 
     def delete(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> None:
         vectors, key_list = self._set_names(space)
         for batch in _batches(keys, READ_BATCH_SIZE):
             with self._server.client() as client, client.pipeline(transaction=True) as pipe:
+                groups.remove(pipe, space, vectors, batch)
                 for key in batch:
                     pipe.execute_command("VREM", vectors, key)
                 pipe.execute_command("ZREM", key_list, *batch)
@@ -120,24 +126,27 @@ class RedisVectorIndex:
             return []
         if ids is not None:
             return self._exact_among(space, query_vector, k, index_filter, ids)
-        size = self.count(None, space)
+        vectors, _ = self._set_names(space)
+        with self._server.client() as client, client.pipeline(transaction=False) as pipe:
+            pipe.execute_command("VCARD", vectors)
+            pipe.execute_command("GET", groups.names(vectors)[0])
+            size, grouped = pipe.execute()
         if size == 0:
             return []
-        filter_expression = expression(index_filter)
         if size <= self._exact_up_to:
-            return stable_top_k(
-                lambda n: self._similar(space, query_vector, n, filter_expression, "TRUTH"), k
-            )
+            return self._exact([vectors], query_vector, k, index_filter)
+        chosen = groups.chosen_by(space, vectors, index_filter) if grouped == groups.READY else None
+        if chosen is not None and self._size(chosen[0]) <= groups.MAX_ROWS:
+            return self._exact(chosen[0], query_vector, k, chosen[1])
+        filter_expression = expression(index_filter)
         hits = stable_top_k(
             lambda n: self._similar(
-                space, query_vector, n, filter_expression, *_walk(n, filter_expression)
+                vectors, query_vector, n, filter_expression, *_walk(n, filter_expression)
             ),
             k,
         )
         if len(hits) < k and filter_expression is not None:
-            hits = stable_top_k(
-                lambda n: self._similar(space, query_vector, n, filter_expression, "TRUTH"), k
-            )
+            hits = self._exact([vectors], query_vector, k, index_filter)
         return hits
 
     def fetch(self, tx: Transaction | None, space: Space, keys: Sequence[int]) -> dict[int, Vector]:
@@ -161,19 +170,25 @@ class RedisVectorIndex:
         vectors, key_list = self._set_names(space)
         with self._server.client() as client:
             if after == 0:
-                self._rebuild_key_list(client, vectors, key_list)
-            keys = client.execute_command(
-                "ZRANGEBYSCORE", key_list, f"({after}", "+inf", "LIMIT", 0, limit
-            )
-        return [int(key) for key in keys]
+                self._restore_consistency(client, vectors, key_list)
+            keys = [
+                int(key)
+                for key in client.execute_command(
+                    "ZRANGEBYSCORE", key_list, f"({after}", "+inf", "LIMIT", 0, limit
+                )
+            ]
+            groups.proceed(client, space, vectors, after, keys, is_last=len(keys) < limit)
+        return keys
 
     def count(self, tx: Transaction | None, space: Space) -> int:
         with self._server.client() as client:
             return int(client.execute_command("VCARD", self._set_names(space)[0]))
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
+        names = self._set_names(space)
         with self._server.client() as client:
-            client.execute_command("UNLINK", *self._set_names(space))
+            groups.drop(client, names[0])
+            client.execute_command("UNLINK", *names)
 
     def erase(self) -> None:
         """Delete everything in the namespace."""
@@ -195,9 +210,31 @@ class RedisVectorIndex:
         name = f"{{{self._namespace}:vectors:{space.workspace_key}:{space.key}}}"
         return name, f"{name}:keys"
 
+    def _size(self, names: Sequence[str]) -> int:
+        with self._server.client() as client, client.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.execute_command("VCARD", name)
+            return sum(pipe.execute())
+
+    def _exact(
+        self, names: Sequence[str], query_vector: Vector, k: int, index_filter: IndexFilter
+    ) -> list[VectorHit]:
+        """The nearest rows of these vector sets, by comparing all."""
+        filter_expression = expression(index_filter)
+
+        def nearest(number: int) -> list[VectorHit]:
+            hits = [
+                hit
+                for name in names
+                for hit in self._similar(name, query_vector, number, filter_expression, "TRUTH")
+            ]
+            return sorted(hits, key=lambda hit: -hit.score)[:number]
+
+        return stable_top_k(nearest, k)
+
     def _similar(
         self,
-        space: Space,
+        name: str,
         query_vector: Vector,
         number: int,
         filter_expression: str | None,
@@ -214,7 +251,7 @@ class RedisVectorIndex:
             *options,
         )
         with self._server.client() as client:
-            answer = client.execute_command("VSIM", self._set_names(space)[0], *arguments)
+            answer = client.execute_command("VSIM", name, *arguments)
         # The server's scores range from 0 to 1.
         return [
             VectorHit(key, score)
@@ -255,10 +292,15 @@ class RedisVectorIndex:
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:k]
 
-    def _rebuild_key_list(self, client: Client, vectors: str, key_list: str) -> None:
+    def _restore_consistency(self, client: Client, vectors: str, key_list: str) -> None:
         """Rebuild the sorted set of keys if it has another size than the vector set: eviction or an
-        operator may have deleted either one."""
+        operator may have deleted either one. Remove the groups of rows that are gone, and let a
+        large space have groups."""
         size = int(client.execute_command("VCARD", vectors))
+        if size == 0:
+            groups.drop(client, vectors)
+        elif size > self._exact_up_to:
+            groups.start(client, vectors)
         if size == int(client.execute_command("ZCARD", key_list)):
             return
         elements = client.execute_command("VRANDMEMBER", vectors, size) if size else []
