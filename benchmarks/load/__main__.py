@@ -1,5 +1,5 @@
-"""Load over HTTP: `python -m benchmarks.load run --db URI` or `--url URL`, `compare A B`, and
-`growth --db URI`: how costs grow with the store.
+"""Load over HTTP: `python -m benchmarks.load run --db URI` or `--url URL`, and `compare A B`.
+How costs grow with the store: `growth --db URI`, and with other workspaces: `tenants --db URI`.
 
 With `--db`, a server is started on that store, which is empty or was seeded by an earlier run. With
 `--url`, a running server of this API is used, whatever its implementation; `--server` and
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.load import growth, in_process, report, servers, summary
+from benchmarks.load import copies, growth, in_process, report, servers, summary, tenants
 from benchmarks.load.data import Size, Stored, seed
 from benchmarks.load.measuring import Plan, Run, Target, machine, measure, memory
 from benchmarks.load.scenarios import Scenario, scenarios
@@ -70,13 +70,17 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument("--save", type=Path, help="write the figures as JSON")
     run.add_argument("--chart", type=Path, help="write a chart as SVG")
     grown = commands.add_parser("growth", help="measure an empty store while it grows")
-    grown.add_argument("--db", required=True, help="URI of an empty store")
-    grown.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
     grown.add_argument("--sizes", default=",".join(map(str, growth.SIZES)), help="of the workspace")
-    grown.add_argument("--requests", type=int, default=20, help="of each request and round")
-    grown.add_argument("--rounds", type=int, default=in_process.Plan().rounds)
-    grown.add_argument("--save", type=Path, help="write the figures as JSON")
     grown.add_argument("--chart", type=Path, help="write a chart as SVG")
+    crowded = commands.add_parser("tenants", help="measure the store of `growth` among tenants")
+    crowded.add_argument("--tenants", type=int, default=100, help="number of further workspaces")
+    crowded.add_argument("--size", type=int, default=90_000, help="messages of each tenant")
+    for each in (grown, crowded):
+        each.add_argument("--db", required=True, help="URI of the store")
+        each.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
+        each.add_argument("--requests", type=int, default=20, help="of each request and round")
+        each.add_argument("--rounds", type=int, default=in_process.Plan().rounds)
+        each.add_argument("--save", type=Path, help="write the figures as JSON")
     compare = commands.add_parser("compare", help="compare two saved runs")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
@@ -162,6 +166,25 @@ def run_growth(parsed: argparse.Namespace) -> list[growth.Point]:
         )
 
 
+def run_tenants(parsed: argparse.Namespace) -> dict[str, list[growth.Point]]:
+    options = growth.OPTIONS | dict(option.split("=", 1) for option in parsed.option)
+
+    def progress(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    with servers.opened(parsed.db, options) as runtime:
+        return tenants.measure(
+            create_app(runtime.settings, runtime),
+            servers.hello(),
+            servers.postmaster(parsed.db),
+            copies.Store(parsed.db, progress),
+            parsed.size,
+            parsed.tenants,
+            in_process.Plan(parsed.requests, parsed.rounds),
+            progress,
+        )
+
+
 def seeded(parsed: argparse.Namespace, url: str, size: Size, options: Mapping[str, str]) -> Stored:
     """Store what is missing through the server at `url`."""
     stored = seed(url, size, token=parsed.token)
@@ -189,6 +212,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             parsed.chart.write_text(growth.chart(points, DATABASES.get(scheme, scheme)))
         print(json.dumps(machine()))
         print(growth.table(points))
+        return
+    if parsed.command == "tenants":
+        by_workspace = run_tenants(parsed)
+        if parsed.save:
+            dumped = {name: growth.dump(points) for name, points in by_workspace.items()}
+            parsed.save.write_text(json.dumps([machine(), dumped], indent=1) + "\n")
+        print(json.dumps(machine()))
+        for name, points in by_workspace.items():
+            print(f"\nWorkspace `{name}`:\n\n{growth.table(points)}")
         return
     measured = run(parsed)
     if parsed.save:

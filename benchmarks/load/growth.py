@@ -17,14 +17,16 @@ from benchmarks.load import in_process
 from benchmarks.load.client import Request, post
 from benchmarks.load.data import BATCH, PEERS, message, text
 from benchmarks.load.measuring import FLOOR_NAME, Cell
-from benchmarks.load.scenarios import FILTER, Scenario, query
+from benchmarks.load.scenarios import FILTER, Scenario, query, question
 
-WORKSPACE = "/v3/workspaces/growth"
+NAME = "growth"
 FIXED, LARGE, WRITTEN = "fixed", "large", "written"
 """Sessions: of 1,000 messages at every size, of a tenth of the messages, and the one that the
 measured writes go to."""
 SIZES = (10_000, 100_000, 1_000_000)
 FIXED_BATCHES = 10
+CONCLUSIONS = 10_000
+PAIR = {"observer_id": PEERS[0], "observed_id": PEERS[0]}
 LATE_PAGE = 15
 """Of the fixed session, 50 messages a page."""
 OPTIONS = {"DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"}
@@ -32,9 +34,14 @@ OPTIONS = {"DERIVER_ENABLED": "false", "SUMMARY_ENABLED": "false"}
 COLOURS = ("#4878a8", "#b03030", "#3a8a3a", "#8a5aa8", "#b07020", "#208a8a", "#707070", "#c060a0")
 
 
+def path(name: str) -> str:
+    """Of a workspace."""
+    return f"/v3/workspaces/{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The costs of every scenario in a workspace with this many messages."""
+    """The costs of every scenario in a store with this many messages."""
 
     messages: int
     cells: list[Cell]
@@ -51,17 +58,25 @@ def session_of(batch: int) -> str:
     return LARGE if batch % 10 == 0 else f"other{batch // 12}"
 
 
-def batches(first: int, end: int) -> Iterator[Request]:
+def batches(first: int, end: int, workspace: str) -> Iterator[Request]:
     """Requests that store the messages from number `first` to before `end`, `BATCH` in each."""
     for batch in range(first // BATCH, end // BATCH):
         dice = random.Random(f"growth {batch}")
         drafts = [message(dice) for _ in range(BATCH)]
-        yield post(f"{WORKSPACE}/sessions/{session_of(batch)}/messages", {"messages": drafts})
+        yield post(f"{workspace}/sessions/{session_of(batch)}/messages", {"messages": drafts})
 
 
-def scenarios(uid: str) -> list[Scenario]:
+def conclusions(workspace: str) -> Iterator[Request]:
+    """Requests that store the conclusions of one peer about itself."""
+    for start in range(0, CONCLUSIONS, BATCH):
+        dice = random.Random(f"growth conclusions {start}")
+        drafts = [{"content": text(dice, 12), **PAIR} for _ in range(BATCH)]
+        yield post(f"{workspace}/conclusions", {"conclusions": drafts})
+
+
+def scenarios(uid: str, workspace: str) -> list[Scenario]:
     """What is measured at each size. `uid` is a message of the fixed session."""
-    sessions = f"{WORKSPACE}/sessions"
+    sessions = f"{workspace}/sessions"
     members: dict[str, object] = {name: {} for name in PEERS}
     reads: list[tuple[str, Callable[[random.Random], Request]]] = [
         ("get a message", lambda dice: Request("GET", f"{sessions}/{FIXED}/messages/{uid}")),
@@ -69,17 +84,28 @@ def scenarios(uid: str) -> list[Scenario]:
         ("list, late", lambda dice: post(f"{sessions}/{FIXED}/messages/list?page={LATE_PAGE}", {})),
         ("context", lambda dice: Request("GET", f"{sessions}/{LARGE}/context?tokens=4000")),
         ("session", lambda dice: post(sessions, {"id": LARGE, "peers": members})),
-        ("search, workspace", lambda dice: post(f"{WORKSPACE}/search", query(dice))),
+        ("search, workspace", lambda dice: post(f"{workspace}/search", query(dice))),
         ("search, session of 1,000", lambda dice: post(f"{sessions}/{FIXED}/search", query(dice))),
         ("search, large session", lambda dice: post(f"{sessions}/{LARGE}/search", query(dice))),
         (
             "filter, large session",
             lambda dice: post(f"{sessions}/{LARGE}/messages/list", {"filters": FILTER}),
         ),
+        (
+            "query of conclusions",
+            lambda dice: post(f"{workspace}/conclusions/query", query(dice, filters=PAIR)),
+        ),
+        (
+            "representation, query",
+            lambda dice: post(
+                f"{workspace}/peers/{PEERS[0]}/representation", {"search_query": question(dice)}
+            ),
+        ),
+        ("list of workspaces", lambda dice: post("/v3/workspaces/list", {})),
     ]
     writes: list[tuple[str, Callable[[random.Random], Request]]] = [
         (f"create {number}", _creation(f"{sessions}/{WRITTEN}/messages", number))
-        for number in (1, 20)
+        for number in (1, 20, 100)
     ]
     return [Scenario(name, request) for name, request in reads] + [
         Scenario(name, request, writes=True) for name, request in writes
@@ -106,26 +132,46 @@ def measure(
     ordered = sorted(sizes)
     if ordered[0] <= FIXED_BATCHES * BATCH or any(size % BATCH for size in ordered):
         raise ValueError(f"sizes are multiples of {BATCH} above {FIXED_BATCHES * BATCH}")
-    listed = post(f"{WORKSPACE}/sessions/{FIXED}/messages/list?size=1", {})
-    if _json(application, post(f"{WORKSPACE}/sessions/list", {}))["items"]:
+    workspace = path(NAME)
+    if answered(application, post(f"{workspace}/sessions/list", {}))["items"]:
         raise ValueError("the store has the workspace of an earlier run: use an empty one")
     points: list[Point] = []
     stored = 0
     for size in ordered:
-        for number, request in enumerate(batches(stored, size)):
-            _json(application, request)
-            if number % 100 == 99:
-                progress(f"{stored + (number + 1) * BATCH:,} messages")
+        fill(application, stored, size, workspace, progress)
         stored = size
-        uid = _json(application, listed)["items"][0]["id"]
-        cells = in_process.measure(
-            application, bare, database, scenarios(uid), plan, progress=progress
-        )
+        of_size = scenarios(first_message(application, NAME), workspace)
+        cells = in_process.measure(application, bare, database, of_size, plan, progress=progress)
         points.append(Point(size, cells))
     return points
 
 
-def _json(application: in_process.Application, request: Request) -> Any:
+def fill(
+    application: in_process.Application,
+    first: int,
+    end: int,
+    workspace: str,
+    progress: in_process.Progress,
+) -> None:
+    """Store the messages from number `first` to before `end`, and after the first ones the
+    conclusions."""
+    for number, request in enumerate(batches(first, end, workspace), 1):
+        answered(application, request)
+        if number % 100 == 0:
+            progress(f"{first + number * BATCH:,} messages")
+    if not first:
+        for request in conclusions(workspace):
+            answered(application, request)
+
+
+def first_message(application: in_process.Application, name: str) -> str:
+    """The id of a message of the fixed session."""
+    listed = post(f"{path(name)}/sessions/{FIXED}/messages/list?size=1", {})
+    uid: str = answered(application, listed)["items"][0]["id"]
+    return uid
+
+
+def answered(application: in_process.Application, request: Request) -> Any:
     status, body = in_process.answer(application, in_process.environ(request, {}))
     if not 200 <= status < 300:
         raise RuntimeError(f"{request.method} {request.path}: {status} {body[:300]!r}")

@@ -55,8 +55,8 @@ def test_a_tenth_of_the_messages_is_in_the_large_session() -> None:
 
 @pytest.mark.slow
 def test_batches_continue_where_the_size_before_ended() -> None:
-    whole = list(growth.batches(0, 1_400))
-    assert whole == [*growth.batches(0, 1_100), *growth.batches(1_100, 1_400)]
+    whole = list(growth.batches(0, 1_400, "/w"))
+    assert whole == [*growth.batches(0, 1_100, "/w"), *growth.batches(1_100, 1_400, "/w")]
     assert len(whole) == 14
 
 
