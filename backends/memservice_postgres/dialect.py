@@ -280,6 +280,11 @@ class PostgresDialect(SqlDialect):
 
         connection.exec_driver_sql(search_schema.SAMPLE)
 
+    def order_texts(self, connection: sa.Connection) -> None:
+        from memservice_postgres import search_schema
+
+        connection.exec_driver_sql(search_schema.ORDER)
+
     def close(self) -> None:
         """There is nothing to release."""
 

@@ -24,6 +24,9 @@ SAMPLE = (
 )
 """To estimate how many texts have a frequent term (`memservice_postgres.stored_texts`)."""
 
+ORDER = "CREATE INDEX IF NOT EXISTS text_rows_order ON text_rows (workspace_key, kind, id)"
+"""To find the first, the last and the newest texts of a workspace among those of all others."""
+
 STATEMENTS = (
     # For lists that callers filter by metadata, of tables with many rows and few writes. Messages
     # are filtered within a session: an index on their metadata costs each write more than it saves.
@@ -55,6 +58,7 @@ STATEMENTS = (
         "gin_pending_list_limit = 256)"
     ),
     SAMPLE,
+    ORDER,
     # Each workspace's statistics, in several parts, so that writers do not wait for each other's
     # commit. Readers add the parts up. `revision` and `removal` are random numbers of the last
     # change, and of the last that removed texts (`memservice_sql.text_cache`).

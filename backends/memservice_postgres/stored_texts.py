@@ -13,7 +13,7 @@ from memservice_postgres.connections import Driver
 from memservice_postgres.search_schema import IS_SAMPLED, SAMPLE_SHARE
 from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_blocks import TextBlock, block_of, numbered
-from memservice_sql.text_cache import MAX_ID_DISTANCE, TextState
+from memservice_sql.text_cache import TextState
 
 OVERLAP = 4 * 200
 """How far before the newest id texts are read again, when texts were added: another transaction may
@@ -48,16 +48,26 @@ _STATISTICS = f"""
         ) AS held
     ) AS sampled
 """  # noqa: S608 - a constant
-_EXTENT = "SELECT min(id), max(id) FROM text_rows WHERE workspace_key = %s AND kind = %s"
+# Whole rows of the index `text_rows_order` are compared. With a condition on each column, the
+# planner may read all workspaces' texts by their ids, and expects to meet this workspace soon.
+_AFTER = "(workspace_key, kind, id) > (%(workspace)s, %(kind)s, %(after)s)"
+_WITHIN = "(workspace_key, kind, id) < (%(workspace)s, %(kind)s + 1, 0)"
+_EXTENT = f"""
+    SELECT (
+        SELECT id FROM text_rows WHERE {_AFTER} ORDER BY workspace_key, kind, id LIMIT 1
+    ), (
+        SELECT id FROM text_rows WHERE {_WITHIN}
+        ORDER BY workspace_key DESC, kind DESC, id DESC LIMIT 1
+    )
+"""  # noqa: S608 - constants
 _TEXTS = """
     SELECT r.id, r.session_key, r.author_key, r.observer_key, r.observed_key, r.level, r.length,
         r.counts, r.terms FROM text_rows r WHERE r.kind = %(kind)s
 """
 _ALL = f"{_TEXTS} AND r.workspace_key = %(workspace)s".encode()
-# Read by ids, not by the workspace.
-_NEWER = (
-    f"{_TEXTS} AND r.workspace_key + 0 = %(workspace)s AND r.id > %(newest)s AND r.id <= %(last)s"
-).encode()
+_NEWER = f"""
+    {_TEXTS} AND r.id = ANY(ARRAY(SELECT id FROM text_rows WHERE {_AFTER} AND {_WITHIN}))
+""".encode()  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +110,8 @@ class StoredTexts:
         if newest is None:
             rows = self.driver.execute(_ALL, self._workspace, binary=True).fetchall()
         else:
-            ids = {"newest": newest - OVERLAP, "last": newest + MAX_ID_DISTANCE}
-            rows = self.driver.execute(_NEWER, {**self._workspace, **ids}, binary=True).fetchall()
+            values = {**self._workspace, "after": newest - OVERLAP}
+            rows = self.driver.execute(_NEWER, values, binary=True).fetchall()
         numbers, vocabulary = numbered(chain.from_iterable(row[8] for row in rows))
         counts = np.fromiter(chain.from_iterable(row[7] for row in rows), np.int32)
         block = block_of(
@@ -122,8 +132,7 @@ def _estimated(
     workspace in which those are that were read tells how many there are."""
     shares: dict[str, float] = {}
     if any(rows == MAX_SAMPLED for _, _, rows, *_ in sampled):
-        extent = (workspace["workspace"], workspace["kind"])
-        first, last = driver.execute(_EXTENT, extent).fetchall()[0]
+        first, last = driver.execute(_EXTENT, {**workspace, "after": 0}).fetchall()[0]
         shares = {
             term: min(1.0, (highest - lowest + 1) / (last - first + 1))
             for term, _, rows, lowest, highest in sampled

@@ -168,5 +168,10 @@ class SqlDialect(ABC):
         many have a frequent term."""
 
     @abstractmethod
+    def order_texts(self, connection: sa.Connection) -> None:
+        """In migration 0016: index the texts of each workspace by their ids, if the database has a
+        use for it."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release the dialect's resources in this process."""

@@ -27,6 +27,7 @@ def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") ->
     config.attributes["copy_metadata"] = dialect.copy_metadata
     config.attributes["spread_merges"] = dialect.spread_merges
     config.attributes["sample_texts"] = dialect.sample_texts
+    config.attributes["order_texts"] = dialect.order_texts
     with EnvironmentContext(
         config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)
     ) as environment:

@@ -325,6 +325,9 @@ class SqliteDialect(SqlDialect):
     def sample_texts(self, connection: sa.Connection) -> None:
         """FTS5 counts the rows with a term without reading them."""
 
+    def order_texts(self, connection: sa.Connection) -> None:
+        """Texts are read by their ids alone, and those of other workspaces are passed over."""
+
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -143,6 +143,47 @@ def test_numbers_in_a_small_workspace_are_exact(postgres: Texts) -> None:
     postgres.index = PostgresTextIndex(exact_documents=4_005, cache=TextCache(max_bytes=0))
     frequencies = postgres.search("tea", "mint", k=1).frequencies
     assert (frequencies["tea"], frequencies["mint"]) == (4_000, 1_000)
+
+
+def add(texts: Texts, workspace: int, keys: Iterable[int], kind: str = "message") -> None:
+    rows = [TextRow(key=key, terms=["tea"]) for key in keys]
+    texts.storage.write(lambda tx: texts.index.add(tx, kind, workspace, rows))
+
+
+@pytest.mark.parametrize(
+    "statement", [stored_texts._EXTENT, stored_texts._NEWER.decode()], ids=["extent", "newer"]
+)
+def test_texts_of_other_workspaces_are_not_read(postgres: Texts, statement: str) -> None:
+    """Neither for a workspace whose texts are all older, nor for one whose texts are all newer."""
+    older, newer = WORKSPACE + 1, WORKSPACE + 2
+    add(postgres, older, range(-20, -10))
+    add(postgres, newer, range(9_000, 9_010))
+    with postgres.storage.engine.connect() as connection:
+        driver = driver_of(connection)
+        driver.execute("ANALYZE text_rows")
+        for workspace in (older, newer):
+            values = {"workspace": workspace, "kind": 0, "after": -1_000}
+            rows = driver.execute(f"EXPLAIN (ANALYZE) {statement}", values).fetchall()
+            plan = "\n".join(row[0] for row in rows)
+            assert "text_rows_order" in plan
+            assert "Rows Removed" not in plan
+
+
+def test_the_extent_of_a_workspace_is_that_of_its_texts(postgres: Texts) -> None:
+    add(postgres, WORKSPACE, [7_000], "conclusion")
+    add(postgres, WORKSPACE + 1, [6_000])
+    with postgres.storage.engine.connect() as connection:
+        extents = [
+            driver_of(connection)
+            .execute(stored_texts._EXTENT, {"workspace": workspace, "kind": kind, "after": 0})
+            .fetchall()
+            for workspace, kind in ((WORKSPACE, 0), (WORKSPACE, 1), (WORKSPACE + 1, 0))
+        ]
+    ends = [(1, 5_004), (7_000, 7_000), (6_000, 6_000)]
+    assert extents == [
+        [(4 * first + kind, 4 * last + kind)]
+        for kind, (first, last) in zip((0, 1, 0), ends, strict=True)
+    ]
 
 
 def test_the_sample_is_read_by_its_index(postgres: Texts) -> None:

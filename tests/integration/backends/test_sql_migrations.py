@@ -347,20 +347,23 @@ def test_a_process_stops_writing_when_a_newer_release_has_migrated(
             assert tx.facts.get("before") == "", "what is there can be read for as long as it can"
 
 
-def test_texts_of_an_older_store_are_sampled(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "before"), [("text_rows_sample", "0014"), ("text_rows_order", "0015")]
+)
+def test_texts_of_an_older_store_get_their_indexes(name: str, before: str, tmp_path: Path) -> None:
     with migrated_on("postgres", tmp_path) as storage:
 
-        def sample() -> list[str]:
+        def definitions() -> list[str]:
             with storage.engine.connect() as connection:
                 rows = connection.exec_driver_sql(
-                    "SELECT indexdef FROM pg_indexes WHERE indexname = 'text_rows_sample'"
+                    "SELECT indexdef FROM pg_indexes WHERE indexname = %s", (name,)
                 )
                 return list(rows.scalars())
 
-        new = sample()
+        new = definitions()
         with storage.engine.begin() as connection:
-            connection.exec_driver_sql("DROP INDEX text_rows_sample")
-            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0014'")
+            connection.exec_driver_sql(f"DROP INDEX {name}")
+            connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{before}'")
         storage.migrate()
         assert storage.schema_version() == HEAD
-        assert (len(new), sample()) == (1, new)
+        assert (len(new), definitions()) == (1, new)

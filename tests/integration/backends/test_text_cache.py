@@ -180,6 +180,28 @@ def test_added_texts_are_read_alone(
         assert answers(storage, index, workspace) == answers(storage, open_index(0), workspace)
 
 
+def test_texts_added_after_many_of_others_are_read_alone(
+    storage: SqlStorage, open_index: Open, workspace: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other workspaces' keys are between those of this one."""
+    if storage.name != "postgres":
+        pytest.skip("SQLite searches, until reading all texts pays")
+    dice = random.Random(3)
+    index = open_index(10**9)
+    storage.write(lambda tx: index.add(tx, "message", workspace, [text(dice, 100)]))
+    answers(storage, index, workspace)
+    monkeypatch.setattr("memservice_sql.text_cache._whole", None)
+    for key in (10**6, 10**9):
+        rows = [text(dice, key), text(dice, key - 1)]
+
+        def add(tx: Transaction, rows: list[TextRow] = rows) -> None:
+            index.add(tx, "message", workspace, rows[:1])
+            index.add(tx, "message", workspace + 1, rows[1:])
+
+        storage.write(add)
+        assert answers(storage, index, workspace) == answers(storage, open_index(0), workspace)
+
+
 def test_an_open_transaction_changes_nothing_in_memory(
     storage: SqlStorage, open_index: Open, workspace: int
 ) -> None:
