@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from memservice_postgres.connections import Driver, driver_of
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
 
-_CONDITIONS = {
+CONDITIONS = {
     "sessions": "r.session_key = ANY(%(sessions)s::bigint[])",
     "authors": "r.author_key = ANY(%(authors)s::bigint[])",
     "observers": "r.observer_key = ANY(%(observers)s::bigint[])",
@@ -33,14 +34,16 @@ def driver_behind(tx: Transaction | None) -> Driver:
     return driver_of(connection)
 
 
-def fitting(index_filter: IndexFilter) -> tuple[str, dict[str, Any]]:
+def fitting(
+    index_filter: IndexFilter, conditions: Mapping[str, str] = CONDITIONS
+) -> tuple[str, dict[str, Any]]:
     """Conditions on the filtered table `r`, each preceded by AND, and their parameters."""
     values = {
         field.name: value
         for field in fields(index_filter)
         if (value := getattr(index_filter, field.name)) is not None
     }
-    text = "".join(f" AND {_CONDITIONS[name]}" for name in values)
+    text = "".join(f" AND {conditions[name]}" for name in values)
     return text, {
         name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
     }

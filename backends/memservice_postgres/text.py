@@ -23,7 +23,7 @@ from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_postgres.connections import Driver
 from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
-from memservice_postgres.narrowing import driver_behind, fitting
+from memservice_postgres.narrowing import CONDITIONS, driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
 from memservice_postgres.stored_texts import StoredTexts
 from memservice_sql.term_counts import TermCounts
@@ -92,6 +92,9 @@ _SIZES = """
 """
 _DELETE_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
 
+# Sessions of few rows are read by `_IN_SESSIONS`, rows of others by their terms alone. The planner
+# would look for the session in the index of all workspaces, too, and read the whole of it.
+_CONDITIONS = CONDITIONS | {"sessions": "r.session_key + 0 = ANY(%(sessions)s::bigint[])"}
 _SESSION_ROWS = """
     SELECT count(*) FROM (
         SELECT 1 FROM text_rows r
@@ -109,7 +112,8 @@ _OF_QUERY = """
 _OF_ROW = "r.counts, r.terms"
 _IN_SESSIONS = """
     SELECT r.id, r.length, {counts} FROM text_rows r
-    WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s {fits}
+    WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s
+        AND r.session_key = ANY(%(sessions)s) {fits}
         AND (r.terms && %(terms)s::text[]) IS TRUE
     ORDER BY (
         SELECT sum(w.weight) FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term,
@@ -409,7 +413,7 @@ class _Query(NamedTuple):
 
     def execute(self, sql: str, values: Mapping[str, Any], binary: bool = False) -> list[Any]:
         """The rows of a statement with the filter in it, and with the counts of the terms."""
-        fits, filter_values = fitting(self.index_filter)
+        fits, filter_values = fitting(self.index_filter, _CONDITIONS)
         terms = [term.term for term in self.terms]
         counts = _OF_QUERY if len(terms) <= MAX_PICKED else _OF_ROW
         shared_values = {**self.workspace_parameters, **filter_values}

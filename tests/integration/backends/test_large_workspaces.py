@@ -9,8 +9,9 @@ import pytest
 
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextIndex, TextMatches, TextRow
-from memservice_postgres import stored_texts
+from memservice_postgres import stored_texts, text
 from memservice_postgres.connections import driver_of
+from memservice_postgres.narrowing import fitting
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.text import PostgresTextIndex
 from memservice_sql.storage import SqlStorage
@@ -184,6 +185,52 @@ def test_the_extent_of_a_workspace_is_that_of_its_texts(postgres: Texts) -> None
         [(4 * first + kind, 4 * last + kind)]
         for kind, (first, last) in zip((0, 1, 0), ends, strict=True)
     ]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        text._POSTINGS,
+        text._RAREST,
+        text._TWO_COMMON,
+        text._EACH_COMMON,
+        text._SEVERAL,
+        text._NEWEST,
+    ],
+)
+def test_rows_of_large_sessions_are_read_by_their_terms(postgres: Texts, statement: str) -> None:
+    """Not by the index of sessions, which is that of all workspaces."""
+    plan = _plan(postgres, statement)
+    assert "text_rows_terms" in plan
+    assert "text_rows_place" not in plan
+
+
+def test_rows_of_small_sessions_are_read_by_their_place(postgres: Texts) -> None:
+    condition = "Index Cond: ((workspace_key = '1'::bigint) AND (kind = '0'::bigint) AND (session"
+    assert condition in _plan(postgres, text._IN_SESSIONS)
+
+
+def _plan(texts: Texts, statement: str) -> str:
+    """Of a search in one of many sessions, in a store of many texts."""
+    rows = [TextRow(key=n, terms=["tea"], session=n) for n in range(10_000, 12_000)]
+    texts.storage.write(lambda tx: texts.index.add(tx, "message", WORKSPACE + 1, rows))
+    fits, filter_values = fitting(IndexFilter(sessions=(10_500,)), text._CONDITIONS)
+    lists = ("terms", "wanted", "rare", "others", "several", "newest")
+    values = {
+        "workspace": WORKSPACE,
+        "kind": 0,
+        "limit": 10,
+        "rare_weights": [1, 1],
+        "weights": [1, 1],
+        "first": "m1_tea",
+        **{name: ["m1_tea", "m1_mint"] for name in lists},
+        **filter_values,
+    }
+    with texts.storage.engine.connect() as connection:
+        driver = driver_of(connection)
+        driver.execute("ANALYZE text_rows")
+        sql = f"EXPLAIN {statement.format(fits=fits, counts=text._OF_QUERY)}"
+        return "\n".join(row[0] for row in driver.execute(sql.encode(), values).fetchall())
 
 
 def test_the_sample_is_read_by_its_index(postgres: Texts) -> None:
