@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -19,8 +18,8 @@ from memservice.reasoning import warnings as model_warnings
 from memservice.serving.forks import importing, release_libraries, use_less_memory
 from memservice.serving.logs import set_up_logging
 from memservice.serving.metrics import shared_values
-from memservice.serving.preloading import preload_storage
-from memservice.serving.preparation import in_child
+from memservice.serving.preloading import preload_server, preload_storage
+from memservice.serving.preparation import Preparation
 from memservice.serving.supervisor import Plan, Supervisor, listen
 from memservice.settings import Settings, data_directory
 from memservice.settings.service import Server
@@ -107,15 +106,17 @@ def _run(
         server_environment=values,
     )
     supervisor = Supervisor(listener, plan)
+    supervisor.await_signals()
+    # An error is raised in the child, and reported there. The imports take longer than this.
+    preparation = Preparation(lambda: _prepared(state, server, with_worker))
+    with importing():
+        preload_server()
     supervisor.start()
-    supervisor_pid = os.getpid()
     try:
         release_libraries()  # a fork maps only what it reads itself
-        lines = in_child(lambda: _prepared(state, server, with_worker))
+        lines = preparation.lines()
     except BaseException:
-        # Also raised in the child, by what fails there.
-        if os.getpid() == supervisor_pid:
-            supervisor.abort()
+        supervisor.abort()
         raise
     if lines is None:
         supervisor.abort()

@@ -69,12 +69,12 @@ def release_libraries() -> None:
 
 
 def _unchanged(smaps: str) -> Iterator[tuple[int, int]]:
-    """The first and last address of each read-only mapping of a library without changed pages:
-    what the linker has written into others would be lost."""
+    """The first and last address of each mapping of a library that is only read or executed, and
+    has no changed pages: what the linker has written into others would be lost."""
     for head, fields in re.findall(r"^([0-9a-f]+-.*)\n((?:[A-Z].*\n)+)", smaps, re.MULTILINE):
         addresses, permissions, *_, path = head.split()
         if (
-            permissions == "r--p"
+            permissions in ("r--p", "r-xp")
             and ".so" in path
             and re.search(r"^Anonymous: +0 kB$", fields, re.MULTILINE)
         ):

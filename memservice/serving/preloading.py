@@ -23,6 +23,14 @@ def preload() -> None:
             preload_storage(settings, load_plugins(settings))
 
 
+def preload_server() -> None:
+    """Import what only the server's processes need, before `memservice serve` forks them."""
+    import gunicorn.app.wsgiapp  # noqa: F401
+
+    import memservice.app
+    import memservice.serving.clients  # noqa: F401
+
+
 _has_storage = False
 """Whether this process or its parent has called `preload_storage`."""
 

@@ -77,11 +77,14 @@ class Supervisor:
         self._started = 0.0
         self._due = 0.0
 
-    def start(self) -> None:
-        """Start the server. Its processes load while the caller opens and migrates the store, and
-        wait until `run` is called."""
+    def await_signals(self) -> None:
+        """From now on, SIGTERM and SIGINT are for `run`, also those that come before it."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._told_to_stop)
+
+    def start(self) -> None:
+        """Start the server. Its processes load while the store is opened and migrated, and wait
+        until `run` is called."""
         self._server = Child(
             "gunicorn",
             self._serve,
@@ -102,10 +105,8 @@ class Supervisor:
 
     def run(self) -> int:
         """Run until told to stop, or until the server dies; returns the exit status."""
-        if self._server is None:
-            self.start()
         server = self._server
-        assert server is not None
+        assert server is not None, "start it first"
         self._start_pipe.close()
         status = 0
         while not self._stop.is_set():

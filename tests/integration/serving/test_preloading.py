@@ -87,3 +87,29 @@ def test_a_fork_of_one_that_has_imported_the_storage_does_not_look_for_it_again(
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
         check=True,
     )
+
+
+SERVER = """
+import json, sys
+from memservice.serving import preloading
+preloading.preload_server()
+before = set(sys.modules)
+import gunicorn.__main__, memservice.serving.gunicorn_config
+preloading.preload()
+prefixes = ("memservice.api", "gunicorn")
+print(json.dumps(sorted(name for name in set(sys.modules) - before if name.startswith(prefixes))))
+"""
+
+
+def test_the_main_process_of_the_server_imports_nothing_that_its_parent_has_not(
+    tmp_path: Path,
+) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", SERVER],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(process.stdout) == ["gunicorn.__main__"]

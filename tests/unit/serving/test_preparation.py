@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from memservice.serving.preparation import in_child
+from memservice.serving.preparation import Preparation
 
 
 def test_the_lines_come_from_a_process_that_leaves_nothing() -> None:
@@ -19,7 +19,7 @@ def test_the_lines_come_from_a_process_that_leaves_nothing() -> None:
         return [str(os.getpid()), "é\n"]
 
     sys.modules.pop("colorsys", None)
-    lines = in_child(prepare)
+    lines = Preparation(prepare).lines()
     assert lines is not None
     assert lines[0] != str(os.getpid())
     assert lines[1] == "é\n"
@@ -38,7 +38,7 @@ def test_what_fails_there_is_reported_there() -> None:
         except RuntimeError:
             os._exit(1)  # what the command does after it has printed the message
 
-    assert in_child(prepare_or_exit) is None
+    assert Preparation(prepare_or_exit).lines() is None
 
 
 def test_a_process_that_is_killed_has_prepared_nothing() -> None:
@@ -46,4 +46,17 @@ def test_a_process_that_is_killed_has_prepared_nothing() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         return []
 
-    assert in_child(prepare) is None
+    assert Preparation(prepare).lines() is None
+
+
+def test_it_is_prepared_while_the_caller_goes_on() -> None:
+    read_end, write_end = os.pipe()
+
+    def prepare() -> list[str]:
+        return [os.read(read_end, 1).decode()]
+
+    preparation = Preparation(prepare)
+    os.write(write_end, b"!")
+    assert preparation.lines() == ["!"]
+    os.close(read_end)
+    os.close(write_end)
