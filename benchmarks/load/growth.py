@@ -105,7 +105,7 @@ def scenarios(uid: str, workspace: str) -> list[Scenario]:
     ]
     writes: list[tuple[str, Callable[[random.Random], Request]]] = [
         (f"create {number}", _creation(f"{sessions}/{WRITTEN}/messages", number))
-        for number in (1, 20, 100)
+        for number in (1, 20)
     ]
     return [Scenario(name, request) for name, request in reads] + [
         Scenario(name, request, writes=True) for name, request in writes
