@@ -43,11 +43,12 @@ ROWS = [
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     opened = RedisServer(tmp_path, "--appendonly", "yes", "--appendfsync", "always")
     opened.start()
-    if not redis_vectors.has_vector_sets(opened.url):
+    try:
+        if not redis_vectors.has_vector_sets(opened.url):
+            pytest.skip(redis_vectors.NEEDED)
+        yield opened
+    finally:
         opened.stop()
-        pytest.skip(redis_vectors.NEEDED)
-    yield opened
-    opened.stop()
 
 
 @pytest.fixture
