@@ -15,8 +15,8 @@ from collections.abc import Callable
 CHECK_SECONDS = 0.25
 """Interval of the check whether an answer is still wanted."""
 IDLE_SECONDS = 5.0
-"""The thread wakes up so long after the last exchange before it waits for the next one. An exchange
-soon after another one then need not wake it, which costs both threads a switch."""
+"""How long after the last exchange the thread still looks at each interval. An exchange that begins
+within this time need not wake it, which would cost both threads a switch."""
 
 log = logging.getLogger(__name__)
 
