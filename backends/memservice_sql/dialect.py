@@ -169,8 +169,8 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def order_texts(self, connection: sa.Connection) -> None:
-        """In migration 0016: index the texts of each workspace by their ids, if the database has a
-        use for it."""
+        """In migrations 0016 and 0017: index the texts of each workspace by their ids, unless they
+        are."""
 
     @abstractmethod
     def close(self) -> None:

@@ -36,10 +36,6 @@ DOCUMENTS_PER_SEARCH = 1_000
 """Reading so many texts takes as long as one search in the database."""
 MAX_ADDED = 2_000
 """Texts that may be added between two searches. If there are more, all are read again."""
-MAX_ID_DISTANCE = 4 * 20_000
-"""How far ids of added texts may be beyond those in memory, where other workspaces have texts."""
-
-
 IDLE_SECONDS = 300.0
 """Texts that were not searched for this time leave the memory."""
 
@@ -83,9 +79,8 @@ class StoredTexts(Protocol):
         ...
 
     def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
-        """The texts that may have been added since this id was the greatest one, at least those up
-        to `MAX_ID_DISTANCE` beyond; None: all texts. And then their state once more, since outside
-        a snapshot it may have changed."""
+        """The texts that may have been added since this id was the greatest one; None: all texts.
+        And then their state once more, since outside a snapshot it may have changed."""
         ...
 
 

@@ -326,7 +326,9 @@ class SqliteDialect(SqlDialect):
         """FTS5 counts the rows with a term without reading them."""
 
     def order_texts(self, connection: sa.Connection) -> None:
-        """Texts are read by their ids alone, and those of other workspaces are passed over."""
+        from memservice_sqlite import search_schema
+
+        connection.exec_driver_sql(search_schema.ORDER)
 
     def close(self) -> None:
         if self._watch.pid == os.getpid():

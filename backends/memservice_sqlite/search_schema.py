@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+ORDER = "CREATE INDEX IF NOT EXISTS text_rows_order ON text_rows (workspace_key, kind)"
+"""To find the newest texts of a workspace among those of all others. Each index of SQLite ends with
+the id of the row."""
+
 STATEMENTS = (
     # One row per indexed text; `id` = row_key * 4 + the code of its kind
     # (`memservice_sqlite.text`). Few columns, because filters join this table.
@@ -21,6 +25,7 @@ STATEMENTS = (
     )
     """,
     "CREATE INDEX text_rows_place ON text_rows (workspace_key, kind, session_key)",
+    ORDER,
     # The terms of each text, " term=count term=count ": read for the returned rows, and to delete
     # exactly its postings.
     (

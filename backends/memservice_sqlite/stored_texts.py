@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from memservice_sql.term_counts import TermCounts
-from memservice_sql.text_cache import MAX_ID_DISTANCE, TextState
+from memservice_sql.text_cache import TextState
 from memservice_sqlite.narrowing import array
 
 if TYPE_CHECKING:
@@ -29,11 +29,10 @@ _STATISTICS = """
 _TEXTS = """
     SELECT r.id, r.session_key, r.author_key, r.observer_key, r.observed_key, r.level, t.length,
         t.terms
-    FROM text_rows r {index} CROSS JOIN text_terms t ON t.id = r.id
-    WHERE r.workspace_key = :workspace AND r.kind = :kind {range}
+    FROM text_rows r INDEXED BY text_rows_order CROSS JOIN text_terms t ON t.id = r.id
+    WHERE r.workspace_key = :workspace AND r.kind = :kind
 """
-_ALL = _TEXTS.format(index="INDEXED BY text_rows_place", range="")
-_NEWER = _TEXTS.format(index="NOT INDEXED", range="AND r.id > :newest AND r.id <= :last")
+_NEWER = f"{_TEXTS} AND r.id > :newest"
 
 
 def rows_of(connection: Connection, sql: str, values: Any) -> list[Any]:
@@ -81,9 +80,9 @@ class StoredTexts:
         values = {"workspace": self.workspace_key, "kind": self.kind}
         cursor = self.connection.connection.cursor()
         if newest is None:
-            cursor.execute(_ALL, values)
+            cursor.execute(_TEXTS, values)
         else:
-            cursor.execute(_NEWER, values | {"newest": newest, "last": newest + MAX_ID_DISTANCE})
+            cursor.execute(_NEWER, values | {"newest": newest})
         # " term=count term=count ": the pairs of all texts, of which most occur several times. A
         # term may contain any space but this one. The parts of a text take several times its
         # memory, so one text at a time is split, and few are read at once.

@@ -87,7 +87,7 @@ _POSTINGS_THAT_FIT = f"""
 """  # noqa: S608 - two constants
 _ROWS_OF_SESSIONS = """
     SELECT count(*) FROM (
-        SELECT 1 FROM text_rows
+        SELECT 1 FROM text_rows INDEXED BY text_rows_place
         WHERE workspace_key = ? AND kind = ? AND session_key IN (SELECT value FROM json_each(?))
             LIMIT ?
     )

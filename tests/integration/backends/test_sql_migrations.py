@@ -348,17 +348,25 @@ def test_a_process_stops_writing_when_a_newer_release_has_migrated(
 
 
 @pytest.mark.parametrize(
-    ("name", "before"), [("text_rows_sample", "0014"), ("text_rows_order", "0015")]
+    ("database", "name", "before"),
+    [
+        ("postgres", "text_rows_sample", "0014"),
+        ("postgres", "text_rows_order", "0015"),
+        ("sqlite", "text_rows_order", "0016"),
+    ],
 )
-def test_texts_of_an_older_store_get_their_indexes(name: str, before: str, tmp_path: Path) -> None:
-    with migrated_on("postgres", tmp_path) as storage:
+def test_texts_of_an_older_store_get_their_indexes(
+    database: str, name: str, before: str, tmp_path: Path
+) -> None:
+    query = {
+        "postgres": f"SELECT indexdef FROM pg_indexes WHERE indexname = '{name}'",
+        "sqlite": f"SELECT sql FROM sqlite_master WHERE name = '{name}'",
+    }
+    with migrated_on(database, tmp_path) as storage:
 
         def definitions() -> list[str]:
             with storage.engine.connect() as connection:
-                rows = connection.exec_driver_sql(
-                    "SELECT indexdef FROM pg_indexes WHERE indexname = %s", (name,)
-                )
-                return list(rows.scalars())
+                return list(connection.exec_driver_sql(query[database]).scalars())
 
         new = definitions()
         with storage.engine.begin() as connection:

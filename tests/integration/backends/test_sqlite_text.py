@@ -15,6 +15,7 @@ from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
+from memservice_sqlite import stored_texts
 from memservice_sqlite.text import MAX_TERM_LENGTH, SqliteTextIndex, token
 from support.stores.sqlite_file import SqliteFile, open_whole
 
@@ -189,6 +190,34 @@ def test_no_search_scans_rows(file: SqliteFile) -> None:
         assert "SCAN t" not in text.replace("SCAN text_index VIRTUAL", "").replace(
             "SCAN text_vocabulary VIRTUAL", ""
         )
+
+
+def test_texts_of_other_workspaces_are_not_read(file: SqliteFile) -> None:
+    """To find the texts that were added, however many of others came after them."""
+
+    def steps() -> int:
+        """How many instructions SQLite runs. Reading a text takes several."""
+        number = 0
+
+        def count() -> None:
+            nonlocal number
+            number += 1
+
+        with file.engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            driver.set_progress_handler(count, 1)
+            try:
+                values = {"workspace": 1, "kind": 0, "newest": 4 * 2}
+                assert len(driver.execute(stored_texts._NEWER, values).fetchall()) == 1
+            finally:
+                driver.set_progress_handler(None, 0)
+        return number
+
+    add(file, [TextRow(key=n, terms=["fox"]) for n in (1, 2, 3)])
+    add(file, [TextRow(key=4, terms=["owl"])], workspace=2)
+    after_one = steps()
+    add(file, [TextRow(key=n, terms=["owl"]) for n in range(5, 1_005)], workspace=2)
+    assert steps() == after_one
 
 
 def test_postings_are_those_of_the_stored_rows(file: SqliteFile) -> None:
