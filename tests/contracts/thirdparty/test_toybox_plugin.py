@@ -1,6 +1,9 @@
 """A stranger's plugin: built and installed by pip beside memservice, found, chosen in the settings,
 served with, and put to the kits.
 
+By default, this looks at its imports alone: tests/contracts/thirdparty/test_new_plugins.py installs
+a plugin, and tests/integration/cli/test_plugins_check.py runs kits.
+
 What memservice requires is installed once (`support.clients.environments`); memservice and the
 plugin are installed afresh, in an environment with nothing else in it.
 """
@@ -113,6 +116,7 @@ def chosen(folder: Path) -> None:
     (folder / "memservice.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
+@pytest.mark.heavy
 def test_its_requirements_are_installed_in_the_environment(scripts: Path) -> None:
     _run(*pip(scripts / "python"), "check")
     look = (
@@ -137,6 +141,7 @@ def test_it_imports_the_seams_only() -> None:
     assert [module for module in sorted(imported) if not module.startswith(allowed)] == []
 
 
+@pytest.mark.heavy
 def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
     result = _run(str(scripts / "memservice"), "plugins", cwd=tmp_path)
     mine = [line.split() for line in result.splitlines() if "memservice-toybox" in line]
@@ -146,6 +151,7 @@ def test_it_is_listed(scripts: Path, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 def test_a_mistake_in_its_settings_is_reported(scripts: Path, tmp_path: Path) -> None:
     chosen(tmp_path)
     settings = tmp_path / "memservice.toml"
@@ -169,6 +175,7 @@ def test_a_mistake_in_its_settings_is_reported(scripts: Path, tmp_path: Path) ->
     ) == (1, True, False)
 
 
+@pytest.mark.heavy
 def test_it_serves(scripts: Path, tmp_path: Path) -> None:
     class Served(Server):
         program = scripts / "memservice"
@@ -214,6 +221,7 @@ def _until_worked_off(client: httpx.Client) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.heavy
 def test_one_command_checks_its_contract(scripts: Path, tmp_path: Path) -> None:
     check = (str(scripts / "memservice"), "plugins", "check", "toybox")
     output = _run(*check, cwd=tmp_path)
@@ -227,7 +235,6 @@ def test_one_command_checks_its_contract(scripts: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "nothing is left where it was called"
 
 
-# By default, the test above runs the kit of indexes, and one of docs/storage.md that of storages.
 @pytest.mark.heavy
 def test_it_passes_the_kits(scripts: Path) -> None:
     source = scripts.parents[1] / "toybox-source"
