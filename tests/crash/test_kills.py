@@ -164,8 +164,11 @@ def survive(serve: Serve, folder: Path, kills: int, seed: int, uri: str | None =
 
 
 @pytest.mark.timeout(300)
-def test_nothing_is_lost_or_done_twice_when_processes_end(serve: Serve, tmp_path: Path) -> None:
-    survive(serve, tmp_path, kills=8, seed=20)
+@pytest.mark.parametrize("kills", [4, pytest.param(8, marks=pytest.mark.heavy)])
+def test_nothing_is_lost_or_done_twice_when_processes_end(
+    serve: Serve, tmp_path: Path, kills: int
+) -> None:
+    survive(serve, tmp_path, kills=kills, seed=20)
 
 
 @pytest.mark.heavy

@@ -1,7 +1,7 @@
 """Ends a process at one commit after the other and looks at what is left.
 
-Run as a program, since it forks: `boundaries.py FOLDER WHAT STORAGE`, where STORAGE is `sqlite` or
-`postgres`.
+Run as a program, since it forks: `boundaries.py FOLDER WHAT STORAGE STEP`, where STORAGE is
+`sqlite` or `postgres`, and one of STEP commits is tried.
 
 Prints one line of JSON: for each point that was reached what the store held after the next start,
 and what it holds without any end.
@@ -231,7 +231,7 @@ def warm_up(stores: Stores) -> None:
     gc.freeze()  # a collection in a fork would copy all of it
 
 
-def main(stores: Stores, what: str) -> None:
+def main(stores: Stores, what: str, step: int) -> None:
     warm_up(stores)
     stores.make("empty")
 
@@ -256,7 +256,7 @@ def main(stores: Stores, what: str) -> None:
     differing: dict[str, Any] = {}
     reached: list[str] = []
     for moment in (failpoints.BEFORE, failpoints.AFTER):
-        for number in range(1, 200):
+        for number in range(1, 200, step):
             point, name = f"kill:{moment}:{number}", f"{moment}{number}"
             stores.copy("empty" if what == "writing" else "ready", name)
             acknowledged = stores.note(name, "ack")
@@ -306,10 +306,10 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     os.chdir(folder)
     if sys.argv[3] == "sqlite":
-        main(Files(folder), sys.argv[2])
+        main(Files(folder), sys.argv[2], int(sys.argv[4]))
     else:
         databases = Databases(folder)
         try:
-            main(databases, sys.argv[2])
+            main(databases, sys.argv[2], int(sys.argv[4]))
         finally:
             databases.drop_all()
