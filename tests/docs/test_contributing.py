@@ -1,4 +1,5 @@
-"""Each page of docs/contributing is carried out in a copy of the repository."""
+"""Each page of docs/contributing is carried out in a copy of the repository. By default, the
+commands of one page run."""
 
 from __future__ import annotations
 
@@ -24,20 +25,38 @@ pytestmark = [
 FOLDERS = ("memservice", "backends", "config", "plugins", "tests", "scripts", "docs")
 FILES = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "CHANGELOG.md", "tox.ini")
 PAGES = ("route", "task", "setting", "migration", "plugin-kind")
+RUN = "plugin-kind"
+"""The page whose commands take the least time."""
 DO_NOT_COMPILE = "PYTHONDONTWRITEBYTECODE"
 BLOCK = re.compile(r"^( *)(`{3,})(python|diff|sh)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One for all pages, so that its modules are compiled once: three seconds of CPU."""
-    folder = tmp_path_factory.mktemp("copy")
+    return copied(root, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Path:
+    """In which no command runs."""
+    return copied(root, tmp_path)
+
+
+def copied(root: Path, folder: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*_cache")
     for name in FOLDERS:
         shutil.copytree(root / name, folder / name, ignore=ignored)
     for file in FILES:
         shutil.copy(root / file, folder / file)
+    (folder / "copied").touch()
     return folder
+
+
+def steps(root: Path, name: str) -> str:
+    """A page. Whatever the newest revision is, its example comes after it."""
+    page = (root / "docs" / "contributing" / f"{name}.md").read_text(encoding="utf-8")
+    return page.replace("0005", f"{int(HEAD) + 1:04}").replace("0004", HEAD)
 
 
 def carry_out(page: str, copy: Path) -> list[str]:
@@ -101,15 +120,24 @@ def _path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_steps_of_each_page_work(root: Path, copy: Path, name: str) -> None:
-    page = (root / "docs" / "contributing" / f"{name}.md").read_text(encoding="utf-8")
-    # Whatever the newest revision is, the page's example comes after it.
-    page = page.replace("0005", f"{int(HEAD) + 1:04}").replace("0004", HEAD)
-    commands = carry_out(page, copy)
+def test_every_page_fits_the_code(root: Path, copy: Path) -> None:
+    """Its files are new, what its changes replace is there, and the result is Python."""
+    for name in PAGES:
+        if name != RUN:
+            assert carry_out(steps(root, name), copy), name
+    for file in copy.rglob("*.py"):
+        if file.stat().st_mtime > (copy / "copied").stat().st_mtime:
+            compile(file.read_text(encoding="utf-8"), file, "exec")
+
+
+@pytest.mark.parametrize(
+    "name", [RUN, *(pytest.param(name, marks=pytest.mark.heavy) for name in PAGES if name != RUN)]
+)
+def test_the_steps_of_each_page_work(root: Path, whole: Path, name: str) -> None:
+    commands = carry_out(steps(root, name), whole)
     assert commands
     for command in commands:
-        run(command, copy)
+        run(command, whole)
 
 
 def test_every_page_is_listed(root: Path) -> None:
