@@ -54,6 +54,7 @@ def test_the_python_client_retries_and_reports_the_server(
     run(*module, **scenario_environment())
 
 
+@pytest.mark.heavy
 def test_the_node_client_retries_and_reports_the_server(
     node_client: Path, slow_server: Server, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def place_taken(server: Server, marker: Path) -> Iterator[None]:
         time.sleep(0.05)
 
 
+@pytest.mark.heavy
 def test_the_commands_retry_and_report_the_server(
     commands: Path, slow_server: Server, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def test_the_python_client_reads_derived_conclusions(
     look(seeds, *module, **scenario_environment())
 
 
+@pytest.mark.heavy
 def test_the_node_client_reads_derived_conclusions(
     node_client: Path, server: Server, seeds: dict[str, Any]
 ) -> None:

@@ -95,6 +95,7 @@ def test_the_python_client_works_with_keys(
     assert {name: faces["async"] for name, faces in result.items()} == EXPECTED
 
 
+@pytest.mark.heavy
 def test_the_node_client_works_with_keys(
     node_client: Path, keyed_server: Server, keys: dict[str, str]
 ) -> None:
@@ -107,6 +108,7 @@ def test_the_node_client_works_with_keys(
     assert outcomes(keys, *driver, OWN, OTHER) == EXPECTED
 
 
+@pytest.mark.heavy
 def test_the_commands_work_with_keys(
     commands: Path, keyed_server: Server, keys: dict[str, str], tmp_path: Path
 ) -> None:

@@ -1,5 +1,5 @@
-"""The published commands, unmodified, against a running server: what they print, and how they
-end."""
+"""The published commands, unmodified, against a running server: what they print, and how they end.
+By default, a few: the commands call the client of tests/e2e/test_published_client.py."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def talk(honcho: Commands) -> dict[str, Any]:
     return {"messages": [message["id"] for message in stored]}
 
 
+@pytest.mark.heavy
 def test_the_executable_runs_as_a_process(honcho: Commands, commands: Path) -> None:
     """What the others leave out: that the commands start as a process of their own, and need
     nothing but their settings."""
@@ -84,6 +85,7 @@ def test_the_executable_runs_as_a_process(honcho: Commands, commands: Path) -> N
     )
 
 
+@pytest.mark.heavy
 def test_commands_of_workspaces(honcho: Commands) -> None:
     name = f"w-{uuid.uuid4().hex[:12]}"
     assert honcho("workspace", "create", name, "--metadata", '{"plan": "gold"}') == {
@@ -140,6 +142,7 @@ def test_commands_of_messages_keep_the_order(honcho: Commands, talk: dict[str, A
     assert ids(paged) == messages[2:]
 
 
+@pytest.mark.heavy
 def test_commands_of_sessions_and_peers(honcho: Commands, talk: dict[str, Any]) -> None:
     inspected, context, summaries, members, metadata, peer, representation, narrow, of_carol = (
         honcho.several(
@@ -174,6 +177,7 @@ def test_commands_of_sessions_and_peers(honcho: Commands, talk: dict[str, Any]) 
     assert of_carol.output == []
 
 
+@pytest.mark.heavy
 def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
     workspace_options = ("-w", f"w-{uuid.uuid4().hex[:12]}")
     peer = honcho(
@@ -201,6 +205,7 @@ def test_peers_and_sessions_are_changed(honcho: Commands) -> None:
     assert honcho("session", "list", *workspace_options) == []
 
 
+@pytest.mark.heavy
 def test_commands_of_search(honcho: Commands, talk: dict[str, Any]) -> None:
     everywhere, of_peer, of_session, none = honcho.several(
         ("workspace", "search", "who teaches physics", "--limit", "1"),
@@ -214,6 +219,7 @@ def test_commands_of_search(honcho: Commands, talk: dict[str, Any]) -> None:
     assert none.output == []
 
 
+@pytest.mark.heavy
 def test_commands_of_conclusions(honcho: Commands, talk: dict[str, Any]) -> None:
     conclusion = honcho(
         "conclusion",
@@ -285,6 +291,7 @@ def test_commands_of_conclusions(honcho: Commands, talk: dict[str, Any]) -> None
     assert (again.code, again.error["code"]) == (1, "CONCLUSION_NOT_FOUND")
 
 
+@pytest.mark.heavy
 def test_the_provenance_of_conclusions_is_shown(honcho: Commands, server: Server) -> None:
     workspace = f"w-{uuid.uuid4().hex[:12]}"
     workspace_options = ("-w", workspace)
@@ -330,6 +337,7 @@ def test_the_provenance_of_conclusions_is_shown(honcho: Commands, server: Server
     ], "it still says what it rested on"
 
 
+@pytest.mark.heavy
 def test_commands_of_chat(honcho: Commands, talk: dict[str, Any]) -> None:
     answer, everywhere, read, nowhere, unscoped = honcho.several(
         ("peer", "chat", "What is the name of the tortoise?", "-p", "alice", "-r", "high"),
@@ -360,6 +368,7 @@ def test_commands_of_chat(honcho: Commands, talk: dict[str, Any]) -> None:
     assert "typo" in unscoped.error["message"]
 
 
+@pytest.mark.heavy
 def test_commands_of_scopes(honcho: Commands, talk: dict[str, Any]) -> None:
     scope = honcho(
         "scope", "create", "private", "--sessions", "talk", "--metadata", '{"colour": "green"}'

@@ -13,7 +13,12 @@ import pytest
 
 from support.clients.runs import CLIENTS
 
-pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.xdist_group("commands")]
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.e2e,
+    pytest.mark.client,
+    pytest.mark.xdist_group("commands"),
+]
 
 FILES = (
     "test_commands.py",

@@ -14,6 +14,9 @@ from support.clients.derived import seeded
 from support.clients.server import Server
 
 pytestmark = [
+    # By default, tests/e2e/test_published_client.py gives these parameters to the client that the
+    # commands call.
+    pytest.mark.heavy,
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),

@@ -65,11 +65,13 @@ def test_init_checks_the_server_and_saves_a_working_configuration(
     assert again == {"apiKey": "***1234", "baseUrl": server.url}
 
 
+@pytest.mark.heavy
 def test_init_reports_an_unreachable_server(fresh: Commands) -> None:
     refused = fresh.run("init", "--base-url", "http://127.0.0.1:1", "--api-key", "k", "--json")
     assert (refused.code, refused.error["code"]) == (1, "CONNECTION_FAILED")
 
 
+@pytest.mark.heavy
 def test_init_distinguishes_valid_and_invalid_keys(commands: Path, tmp_path: Path) -> None:
     secret = "a secret of this test that is long enough"
     (home := tmp_path / "home").mkdir()
@@ -111,6 +113,7 @@ def free_port() -> int:
         return int(socket_.getsockname()[1])
 
 
+@pytest.mark.heavy
 def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -> None:
     """`start`, `status` and `stop`: what they wait for and look at is the server's health."""
     port = str(free_port())
@@ -139,6 +142,7 @@ def test_a_server_is_started_checked_and_stopped(fresh: Commands, docker: str) -
     assert (status.code, status.output["status"]) == (1, "stopped")
 
 
+@pytest.mark.heavy
 def test_install_finds_no_agent_in_an_empty_home(fresh: Commands) -> None:
     """It adds plugins to other programs and asks no server; here it only looks."""
     agents = fresh("install", "--list", "--json", PATH="")

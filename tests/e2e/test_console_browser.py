@@ -18,6 +18,7 @@ from support.browser.checks import overflow
 from support.browser.walk import SMALL, Reader
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.slow,
     pytest.mark.xdist_group("console-browser"),
     pytest.mark.skipif(bool(chromium.MISSING), reason=chromium.MISSING or "not skipped"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.clients.core_client.versions import BETWEEN, PARTS
+from support.clients.core_client.versions import BETWEEN, NEWEST, PARTS
 from support.clients.older_generations import ADMIN, core_python
 from support.clients.runs import Runs, scenarios
 from support.clients.server import Server
@@ -26,10 +26,10 @@ def result(server: Server, version: str, face: str) -> dict[str, Any]:
 
 
 def marks(version: str, face: str) -> list[pytest.MarkDecorator]:
-    """The requests of both faces are the same, so by default the plain one runs. So are those of
-    the versions in between, and of the ones beside them."""
+    """The requests of both faces are the same, so by default the plain one of the newest version
+    runs. What only older versions send is tested through the routes of the second generation."""
     group = pytest.mark.xdist_group(f"core-{version}")
-    return [group, pytest.mark.heavy] if face == "async" or version in BETWEEN else [group]
+    return [group] if (version, face) == (NEWEST, "sync") else [group, pytest.mark.heavy]
 
 
 FACES = [

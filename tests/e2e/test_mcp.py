@@ -126,6 +126,7 @@ def test_the_sdks_client_uses_every_tool_over_stdio_on_a_store(tmp_path: Path) -
     runtime.close()
 
 
+@pytest.mark.heavy
 def test_the_sdks_client_uses_every_tool_over_stdio_on_a_server(
     keyed_server: Server, workspace: str, tmp_path: Path
 ) -> None:

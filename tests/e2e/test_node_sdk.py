@@ -18,6 +18,7 @@ from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),

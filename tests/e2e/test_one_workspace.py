@@ -20,6 +20,8 @@ from support.clients.one_workspace.clients import Clients, Process, processes
 from support.clients.server import Server
 
 pytestmark = [
+    # By default, tests/api/test_three_generations.py runs these through the routes.
+    pytest.mark.heavy,
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),
@@ -41,14 +43,9 @@ def all_generations(keyed_server: Server, running: dict[str, Process]) -> Iterat
     clients.close()
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=[] if name == GENERATIONS[-1] else pytest.mark.heavy)
-        for name in GENERATIONS
-    ]
-)
+@pytest.fixture(params=GENERATIONS)
 def writer(request: pytest.FixtureRequest, all_generations: Clients) -> GenerationClient:
-    """The newest client, whose resources the older ones read; with `-m heavy`, the older ones."""
+    """The client whose resources the others read."""
     return all_generations.clients[request.param]
 
 

@@ -28,6 +28,8 @@ from support.stores.stores import store_of
 from support.stores.vector_stores import vector_store
 
 pytestmark = [
+    # By default, the client runs on SQLite, and tests/contracts check each index.
+    pytest.mark.heavy,
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),
@@ -58,7 +60,7 @@ def serving_here(rt: Runtime) -> Iterator[str]:
     assert not any(thread.is_alive() for thread in threads)
 
 
-@pytest.fixture(params=["qdrant", pytest.param("redis", marks=pytest.mark.heavy)])
+@pytest.fixture(params=["qdrant", "redis"])
 def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Iterator[str]:
     with vector_store(request.param) as settings:
         if settings["VECTOR_STORE_URL"] != ":memory:":
@@ -73,8 +75,7 @@ def url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path) -> Ite
                 yield here
 
 
-# By default, the plain face runs on SQLite: each face and each kind of store is tested once.
-@pytest.mark.parametrize("face", ["async", pytest.param("sync", marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("face", ["async", "sync"])
 def test_every_scenario_works_on_each_index(published_client: Path, url: str, face: str) -> None:
     result = Runs(published_client, PACKAGE, url).result(face)
     assert sorted(result["scenarios"]) == scenarios(PACKAGE)

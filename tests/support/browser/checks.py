@@ -75,14 +75,18 @@ def focus_problems(page: Any) -> list[list[str]]:
     return problems
 
 
-def page_problems(page: Any) -> list[str]:
-    """A line for each thing that is wrong with the page at its present width."""
+def layout_problems(page: Any) -> list[str]:
+    """A line for each thing that is wrong with the page's width and focus at its present width."""
     excess = overflow(page)
     return [
         *([f"the page is {excess} pixels too wide"] if excess else []),
         *(": ".join(problem) for problem in focus_problems(page)),
-        *accessibility_violations(page),
     ]
+
+
+def page_problems(page: Any) -> list[str]:
+    """A line for each thing that is wrong with the page at its present width."""
+    return [*layout_problems(page), *accessibility_violations(page)]
 
 
 def tab_through(page: Any) -> tuple[list[int], int]:

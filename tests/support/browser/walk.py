@@ -48,7 +48,7 @@ class Reader:
         page = self.open(path)
         while text not in "".join(page.locator(part).all_inner_texts()):
             assert time.monotonic() < deadline, page.locator(part).all_inner_texts()
-            time.sleep(0.2)
+            time.sleep(0.5)
             page = self.open(path)
         return page
 

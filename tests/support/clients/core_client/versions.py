@@ -13,3 +13,5 @@ PARTS = {
 
 BETWEEN = ("1.3.0", "1.5.1")
 """Run for what they have in common with the others only: not each of their methods."""
+
+NEWEST = "1.11.0"
