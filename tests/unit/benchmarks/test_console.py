@@ -14,7 +14,8 @@ from memservice.compose import open_runtime
 from memservice.settings import load_settings
 from support.stores.stores import store_of
 
-SMALL = console.Size(sessions=5, messages=8, rows=5)
+SMALL = console.Size(sessions=3, messages=6, rows=3)
+MEDIUM = console.Size(sessions=7, messages=15, rows=9)
 LARGE = console.Size(sessions=25, messages=60, rows=50)
 FREQUENT = "word0 word1 word2"
 """Words that messages of a small store have, too."""
@@ -74,9 +75,13 @@ def counted(uri: str, size: console.Size) -> Counts:
         rt.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(
+    scope="module", params=[MEDIUM, pytest.param(LARGE, marks=pytest.mark.heavy)], ids=["9", "50"]
+)
 def counts(
-    shared_storage_name: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    shared_storage_name: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[Counts, Counts]]:
     small, large = tmp_path_factory.mktemp("small"), tmp_path_factory.mktemp("large")
     with (
@@ -87,11 +92,10 @@ def counts(
         # The home page shows checks that requests share for two seconds. They could end between the
         # request that fills caches and the one whose statements are counted.
         patch.setattr(shared_answer, "FRESH_SECONDS", 3_600.0)
-        yield counted(small_uri, SMALL), counted(large_uri, LARGE)
+        yield counted(small_uri, SMALL), counted(large_uri, request.param)
 
 
 @pytest.mark.slow
-@pytest.mark.every_storage
 def test_pages_take_few_statements_however_much_is_stored(counts: tuple[Counts, Counts]) -> None:
     small, large = counts
     assert all(small.values())

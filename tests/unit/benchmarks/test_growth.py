@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.load import __main__ as load
-from benchmarks.load import growth, in_process
+from benchmarks.load import data, growth, in_process
 from benchmarks.load.measuring import Cell
 
 
@@ -26,15 +26,23 @@ POINTS = [
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("batch", [10, pytest.param(data.BATCH, marks=pytest.mark.heavy)])
 def test_each_size_is_measured_on_a_store_that_grows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    batch: int,
 ) -> None:
+    monkeypatch.setattr(growth, "BATCH", batch)
+    monkeypatch.setattr(growth, "CONCLUSIONS", batch * growth.CONCLUSIONS // 100)
     saved, chart = tmp_path / "growth.json", tmp_path / "growth.svg"
-    command = ["growth", "--db", f"sqlite:///{tmp_path}/growth.db", "--sizes", "1300,1100"]
+    sizes = [11 * batch, 13 * batch]
+    command = ["growth", "--db", f"sqlite:///{tmp_path}/growth.db"]
+    command += ["--sizes", ",".join(map(str, reversed(sizes)))]
     command += ["--requests", "1", "--rounds", "1", "--save", str(saved), "--chart", str(chart)]
     load.main(command)
     _, points = json.loads(saved.read_text())
-    assert [point["messages"] for point in points] == [1_100, 1_300]
+    assert [point["messages"] for point in points] == sizes
     for point in points:
         assert {cell["requests"] for cell in point["cells"]} == {1}
         assert [cell["errors"] for cell in point["cells"]] == [{}] * len(point["cells"])

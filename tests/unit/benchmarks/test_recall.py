@@ -153,6 +153,7 @@ def lines_of(
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_second_run_on_a_store_gives_the_same_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
