@@ -20,10 +20,12 @@ from hypothesis import settings
 from memservice.services.members import passwords
 from memservice_sql import storage as sql_storage
 from memservice_sql.rows import Store
+from memservice_sqlite import connections
 from support import cpu_profile, quick, redis_server, sharing
 from support.processes.preloading import share_compiled_rules
 from support.receiver import Receiver, receiving
 from support.reports import send_needed_reports
+from support.stores.stores import empty_store, make_empty_file
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -195,6 +197,20 @@ def certificates_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         sharing.share_certificates(patch)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def new_stores_are_copies() -> Iterator[None]:
+    """Each new SQLite file would run all migrations. `own_migrations` undoes this for a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        sharing.copy_new_stores(patch, empty_store)
+        yield
+
+
+@pytest.fixture
+def own_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New SQLite files are empty, and are migrated."""
+    monkeypatch.setattr(connections, "_make", make_empty_file)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,9 @@ from memservice_sql.tables import metadata
 from memservice_sqlite import search_schema
 from support.processes import preloaded
 from support.stores.sqlite_store import migrated, opened
-from support.stores.stores import DIALECTS, migrated_on
+from support.stores.stores import migrated_on
+
+pytestmark = pytest.mark.usefixtures("own_migrations")
 
 
 def ours(thing: Any, name: str | None, kind: str, reflected: bool, other: Any) -> bool:
@@ -117,7 +119,13 @@ def test_the_error_for_an_older_store_says_how_to_upgrade_it(
     storage.close()
 
 
-@pytest.mark.parametrize("old", HISTORY[:-1])
+@pytest.mark.parametrize(
+    "old",
+    [
+        pytest.param(old, marks=() if number % 5 == 0 else pytest.mark.heavy)
+        for number, old in enumerate(HISTORY[:-1])
+    ],
+)
 def test_a_store_of_each_older_schema_is_upgraded(tmp_path: Path, old: str) -> None:
     (tmp_path / "memory.db").touch()
     storage = opened(tmp_path / "memory.db")
@@ -229,7 +237,10 @@ INSERT INTO conclusions (workspace_key, collection_key, observer_key, observed_k
 """
 
 
-@pytest.mark.parametrize(("state", "free"), [("pending", 3), ("failed", 3), ("done", 0)])
+@pytest.mark.parametrize(
+    ("state", "free"),
+    [("pending", 3), pytest.param("failed", 3, marks=pytest.mark.heavy), ("done", 0)],
+)
 def test_gaps_of_an_older_store_are_counted(tmp_path: Path, state: str, free: int) -> None:
     """A store that is upgraded in the middle of an erasure. Without one, no message is read."""
     (tmp_path / "memory.db").touch()
@@ -327,7 +338,7 @@ storage.close()
     storage.close()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["sqlite", pytest.param("postgres", marks=pytest.mark.heavy)])
 def test_a_process_stops_writing_when_a_newer_release_has_migrated(
     dialect: str, tmp_path: Path
 ) -> None:

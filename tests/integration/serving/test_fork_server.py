@@ -61,7 +61,9 @@ def test_the_process_of_a_reasoner_is_forked_by_the_server(tmp_path: Path) -> No
     assert json.loads(result.stdout) == ["I keep bees.", True, 0]
 
 
-def test_a_store_of_a_fork_is_as_the_migrations_make_it(tmp_path: Path) -> None:
+def test_a_store_of_a_fork_is_as_the_migrations_make_it(
+    tmp_path: Path, own_migrations: None
+) -> None:
     sqlite_store.migrated(tmp_path / "migrated.db").close()
     for name in ("memservice.db", "migrated.db"):
         uri = {"DB_CONNECTION_URI": f"sqlite:///{name}"}

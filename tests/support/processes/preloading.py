@@ -8,12 +8,10 @@ either: a fork could not use what that leaves, such as a lock that a thread has.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import tempfile
 import threading
 from collections.abc import Hashable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -70,30 +68,13 @@ def preload() -> None:
         runtime = open_runtime(settings)
         runtime.storage.migrate()
         runtime.close()
-        copy_new_stores(Path(folder, "store.db").read_bytes())
+        empty_store = Path(folder, "store.db").read_bytes()
+        sharing.copy_new_stores(patch, lambda: empty_store)
     tokens.count("")
     httpx.create_ssl_context()
     answer_once()
     assert "prometheus_client" not in sys.modules
     assert threading.active_count() == 1, threading.enumerate()
-
-
-def copy_new_stores(content: bytes) -> None:
-    """Let new SQLite files begin with this content, that of an empty store. To run all migrations
-    takes a quarter of a second of CPU."""
-    from memservice_sqlite import connections
-
-    def make(path: Path) -> None:
-        with suppress(OSError):
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            try:
-                os.link(temporary, path)
-            finally:
-                os.unlink(temporary)
-
-    connections._make = make
 
 
 def answer_once() -> None:

@@ -10,12 +10,17 @@ from copy import copy
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from memservice.spi.storage import Storage
 from memservice_memory.storage import MemoryStorage
 from memservice_sql.storage import SqlStorage
+from memservice_sqlite import connections
 
 STORAGES = ("sqlite", "memory", "postgres")
 DIALECTS = ("sqlite", "postgres")
+make_empty_file = connections._make
+"""What the product does where there is no file; see `sharing.copy_new_stores`."""
 
 
 @contextmanager
@@ -77,12 +82,13 @@ def copy_contents(source: Storage, target: Storage) -> None:
 
 
 @cache
-def _template() -> bytes:
+def empty_store() -> bytes:
     """The file of an empty SQLite store. To copy it takes a hundredth of the time that it takes to
     migrate."""
     from support.stores import sqlite_store
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "_make", make_empty_file)
         path = Path(folder, "template.db")
         sqlite_store.migrated(path).close()
         return path.read_bytes()
@@ -93,5 +99,5 @@ def sqlite_store_at(path: Path) -> str:
     there."""
     if not path.exists():
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(_template())
+            file.write(empty_store())
     return f"sqlite:///{path}"
