@@ -21,7 +21,8 @@ from memservice.services.transfer import export
 from memservice.services.transfer.copying import CopyMismatch, copy
 from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
-from support.stores.postgres_server import drop_database, new_database
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import new_store
 from support.stores.vector_stores import vector_store
 
 PRINCIPAL = Principal(admin=True)
@@ -63,10 +64,10 @@ def fill(rt: Runtime, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [1_000, pytest.param(50_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3_600)])]
+    "number", [200, pytest.param(50_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3_600)])]
 )
 def test_a_workspace_moved_there_and_back_is_unchanged(tmp_path: Path, number: int) -> None:
-    uri = new_database()
+    uri = new_store()
     try:
         with store(f"sqlite:///{tmp_path}/a.db", tmp_path) as first, store(uri, tmp_path) as second:
             fill(first, number)
@@ -107,22 +108,29 @@ def turn(rt: Runtime) -> None:
         rt.vectors.upsert(None, space, others)
 
 
-@pytest.mark.parametrize("index", ["postgres", "redis", "qdrant"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param("postgres", marks=pytest.mark.heavy),
+        pytest.param("redis", marks=pytest.mark.heavy),
+        "qdrant",
+    ],
+)
 def test_moved_vectors_are_unchanged(tmp_path: Path, index: str) -> None:
     """In an index that keeps them bit by bit, and in ones that scale them once more. They come back
     as they were."""
     with ExitStack() as stack:
         uri = f"sqlite:///{tmp_path}/b.db"
         if index == "postgres":
-            stack.callback(drop_database, uri := new_database())
+            stack.callback(drop_database, uri := new_store())
         settings = stack.enter_context(vector_store(index))
         first = stack.enter_context(store(f"sqlite:///{tmp_path}/a.db", tmp_path))
         second = stack.enter_context(store(uri, tmp_path, **settings))
         third = stack.enter_context(store(f"sqlite:///{tmp_path}/c.db", tmp_path))
-        fill(first, 400)
+        fill(first, 100)
         assert (
             copy(export.lines(first, "w", EVERYTHING), second, "w", EVERYTHING).stored["vectors"]
-            == 40
+            == 10
         )
         copy(export.lines(second, "w", EVERYTHING), third, "w", EVERYTHING)
         copy(export.lines(first, "w", EVERYTHING), third, "w", EVERYTHING)

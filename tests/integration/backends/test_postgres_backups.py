@@ -234,6 +234,8 @@ def test_the_password_is_not_on_the_command_line() -> None:
     assert not file.exists()
 
 
+# By default, tests/integration/cli/test_backups.py does this on SQLite.
+@pytest.mark.heavy
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
 def test_a_backup_of_a_served_store_under_load_is_restored(

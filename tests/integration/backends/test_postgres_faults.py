@@ -61,6 +61,8 @@ def names(storage: PostgresStorage) -> list[str]:
         return [fact.name for fact in tx.rows.page(r.Fact)]
 
 
+# By default, connections that the server closed are replaced; see below.
+@pytest.mark.heavy
 def test_a_server_that_stops_and_starts_under_load(own_server: OwnServer) -> None:
     """Errors while it is down, none after, and nothing that was acknowledged is lost."""
     storage = migrated(own_server.uri, pool_timeout=2)
@@ -377,6 +379,8 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
     drop_database(uri)
 
 
+# By default, tests/contracts/test_scratch.py opens several stores in one database.
+@pytest.mark.heavy
 def test_two_schemas_of_one_database_are_two_stores() -> None:
     uri = new_database()
     one, other = migrated(uri), opened(uri, schema="elsewhere")

@@ -246,6 +246,8 @@ def test_a_read_is_repeated_at_the_primary_if_replaying_cancels_it(
     storage.close()
 
 
+# By default, the test before this one but one lets a replica fail.
+@pytest.mark.heavy
 def test_a_replica_that_is_away(
     own_pair: Pair, impatient: None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -300,6 +302,8 @@ def test_a_promoted_replica_is_not_read(own_pair: Pair, impatient: None) -> None
     storage.close()
 
 
+# By default, the next test and the one before refuse a replica.
+@pytest.mark.heavy
 def test_a_replica_of_an_earlier_primary_is_not_read(own_pair: Pair, impatient: None) -> None:
     """After a failover, its positions do not compare with those of the new primary."""
     second = own_pair.primary.new_replica()

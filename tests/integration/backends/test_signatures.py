@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from memservice_sql.vector_blocks import Block, GrowingBlock, Nearest
 
 DIMENSION = 1_000  # not a multiple of 64
 ROWS = 6_000
+HEAVY = pytest.mark.heavy
 
 
+@cache
 def vectors(rows: int, seed: int, shared: float = 0.0) -> Any:
     """Unit vectors in fifty heaps; `shared`: the length of what all have in common."""
     heaps = np.random.default_rng(1).standard_normal((50, DIMENSION))
@@ -33,9 +36,22 @@ def filled(stored: Any, step: int = ROWS) -> GrowingBlock:
     return block
 
 
-@pytest.mark.parametrize("share", [1, 2])
-@pytest.mark.parametrize("shared", [0.0, 3.0], ids=["around zero", "in one direction"])
-@pytest.mark.parametrize("step", [ROWS, 700], ids=["at once", "little by little"])
+@pytest.mark.parametrize(
+    ("step", "shared", "share"),
+    [
+        pytest.param(
+            step,
+            shared,
+            share,
+            # By default, each of the three in two tests.
+            marks=() if (step, shared, share) in ((ROWS, 0.0, 1), (700, 3.0, 2)) else HEAVY,
+            id=f"{step}-{shared}-{share}",
+        )
+        for step in (ROWS, 700)
+        for shared in (0.0, 3.0)
+        for share in (1, 2)
+    ],
+)
 def test_the_nearest_are_among_the_candidates(step: int, shared: float, share: int) -> None:
     stored = vectors(ROWS, 3, shared)
     block = filled(stored, step).block()

@@ -186,20 +186,20 @@ def test_several_processes_write_to_one_session(path: Path) -> None:
     storage = migrated(path)
     dataset: Dataset = storage.write(lambda tx: populate(tx, "w"))
     started = [
-        preloaded.start_python(WRITER, str(path), me, "60", folder=path.parent) for me in "abc"
+        preloaded.start_python(WRITER, str(path), me, "25", folder=path.parent) for me in "abc"
     ]
     errors = [process.communicate(timeout=90)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], "\n".join(errors)
     with storage.read() as tx:
         messages = tx.messages.run(dataset.session.key, 1, 1_000)
         session = tx.sessions.by_key(dataset.session.key)
-    assert [message.seq for message in messages] == list(range(1, 181))
+    assert [message.seq for message in messages] == list(range(1, 76))
     assert session is not None
-    assert (session.message_count, session.token_total) == (180, 180)
+    assert (session.message_count, session.token_total) == (75, 75)
     assert {me: sum(message.content == me for message in messages) for me in "abc"} == {
-        "a": 60,
-        "b": 60,
-        "c": 60,
+        "a": 25,
+        "b": 25,
+        "c": 25,
     }
     storage.close()
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -80,8 +81,9 @@ def test_a_read_only_file_with_a_write_ahead_log_is_refused(
     late.close()
 
 
-def test_a_backup_on_read_only_media_is_exported(backup: Path, tmp_path: Path) -> None:
-    """Really mounted so, in a space of mounts of its own."""
+@pytest.fixture
+def there(backup: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs commands where the backup is really mounted so, in a space of mounts of its own."""
     media = backup.parent
     mount = f"mount --bind '{media}' '{media}' && mount -o remount,bind,ro '{media}'"
 
@@ -101,10 +103,22 @@ def test_a_backup_on_read_only_media_is_exported(backup: Path, tmp_path: Path) -
 
     if shutil.which("unshare") is None or there("true").returncode:
         pytest.skip("this system lets no test mount a folder read-only (unshare -rm)")
+    return there
+
+
+def test_a_backup_on_read_only_media_is_exported(
+    there: Callable[..., subprocess.CompletedProcess[str]], backup: Path, tmp_path: Path
+) -> None:
     exported = there("memservice export -w w w.jsonl")
     assert exported.returncode == 0, exported.stderr
     assert (tmp_path / "w.jsonl").read_bytes().startswith(b"{")
-    assert [path.name for path in media.iterdir()] == ["backup.db"]
+    assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
+
+
+@pytest.mark.heavy
+def test_what_is_refused_on_read_only_media_says_why(
+    there: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     for command, file, why in (
         ("serve --port 0 --no-worker", "backup.db", "backup.db is on a read-only file system"),
         ("export -w w x.jsonl", "missing.db", "There is no file"),

@@ -104,8 +104,15 @@ def test_the_log_is_emptied_after_an_erasure_without_texts(
     assert written(path, MARKER) == 0
 
 
-@pytest.mark.parametrize("others", [False, True], ids=["nothing else", "beside others"])
-@pytest.mark.parametrize("thorough", [False, True])
+@pytest.mark.parametrize(
+    ("thorough", "others"),
+    [
+        pytest.param(False, True, id="beside others"),
+        pytest.param(True, False, id="thorough"),
+        pytest.param(False, False, marks=pytest.mark.heavy, id="nothing else"),
+        pytest.param(True, True, marks=pytest.mark.heavy, id="thorough, beside others"),
+    ],
+)
 def test_erased_words_are_nowhere_in_the_file(
     storage: SqliteStorage, path: Path, others: bool, thorough: bool
 ) -> None:
@@ -208,14 +215,17 @@ def levels(driver: sqlite3.Connection) -> int:
 
 
 @pytest.mark.slow
-def test_the_text_index_survives_any_number_of_rounds(storage: SqliteStorage, path: Path) -> None:
+@pytest.mark.parametrize("rounds", [60, pytest.param(1_100, marks=pytest.mark.heavy)])
+def test_the_text_index_survives_any_number_of_rounds(
+    storage: SqliteStorage, path: Path, rounds: int
+) -> None:
     """FTS5 adds two levels in each round, and cannot read an index of more than 2,000."""
     dataset = storage.write(lambda tx: populate(tx, "w"))
     say(storage, dataset, "kept")  # else everything is on one level, and none is added
     with closing(sqlite3.connect(path, isolation_level=None)) as driver:
         driver.execute("PRAGMA synchronous=OFF")
         query = "SELECT count(*) FROM text_index WHERE text_index MATCH 'stays'"
-        for n in range(1_100):
+        for n in range(rounds):
             insert = "INSERT INTO text_index (rowid, terms) VALUES (?, ?)"
             driver.execute(insert, (FREE + 2 * n, "stays"))
             driver.execute(insert, (FREE + 2 * n + 1, "goes"))
@@ -232,7 +242,7 @@ def test_the_text_index_survives_any_number_of_rounds(storage: SqliteStorage, pa
                 pass
             assert driver.execute(query).fetchone() == (n + 1,)
         assert levels(driver) <= text_levels.MAX_LEVELS
-        assert driver.execute(query).fetchone() == (1_100,)
+        assert driver.execute(query).fetchone() == (rounds,)
     assert storage.examine(thorough=True) == []
 
 

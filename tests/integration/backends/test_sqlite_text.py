@@ -20,6 +20,7 @@ from memservice_sqlite.text import MAX_TERM_LENGTH, SqliteTextIndex, token
 from support.stores.sqlite_file import SqliteFile, open_whole
 
 
+@pytest.mark.heavy
 class TestSqliteTextInTheStorage(TextIndexContract):
     @pytest.fixture
     def open_index(

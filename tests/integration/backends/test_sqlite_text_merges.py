@@ -86,8 +86,9 @@ def configuration_of(connection: sa.Connection) -> dict[str, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [8_000, pytest.param(30_000, marks=pytest.mark.heavy)])
 def test_no_change_pays_for_the_merges_of_many(
-    storage: SqliteStorage, path: Path, dataset: Dataset
+    storage: SqliteStorage, path: Path, dataset: Dataset, number: int
 ) -> None:
     workspace = dataset.workspace.key
 
@@ -97,11 +98,12 @@ def test_no_change_pays_for_the_merges_of_many(
     def remove(tx: Transaction, key: int) -> None:
         storage.text.remove(tx, "message", workspace, range(key, key + 50))
 
-    batches = written(storage, path, lambda tx, key: add(tx, key, 100), range(1, 30_000, 100))
+    batches = written(storage, path, lambda tx, key: add(tx, key, 100), range(1, number, 100))
     assert blocks(storage) <= MAX_BLOCKS
-    removals = written(storage, path, remove, range(1, 20_000, 100))
+    removals = written(storage, path, remove, range(1, number * 2 // 3, 100))
     assert blocks(storage) <= MAX_BLOCKS
-    single = written(storage, path, lambda tx, key: add(tx, key, 1), range(50_000, 51_000))
+    numbers = range(50_000, 50_000 + number // 30)
+    single = written(storage, path, lambda tx, key: add(tx, key, 1), numbers)
     assert blocks(storage) <= MAX_BLOCKS
     assert max(batches) < 5 * median(batches)
     assert max(removals) < 5 * median(removals)
@@ -156,7 +158,9 @@ def test_a_store_of_an_earlier_release_merges_in_small_steps_after_its_upgrade(
     storage.close()
 
 
-@pytest.mark.parametrize("writes", [1, 2, 3, 10])
+@pytest.mark.parametrize(
+    "writes", [1, 10, *(pytest.param(n, marks=pytest.mark.heavy) for n in (2, 3))]
+)
 def test_erased_words_disappear_while_others_write(
     storage: SqliteStorage,
     path: Path,

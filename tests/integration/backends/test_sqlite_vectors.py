@@ -35,6 +35,7 @@ from support.processes import preloaded
 from support.stores.sqlite_file import SqliteFile, open_whole, view_of
 
 
+@pytest.mark.heavy
 class TestSqliteVectorsInTheStorage(VectorIndexContract):
     @pytest.fixture
     def open_index(
@@ -59,6 +60,8 @@ class TestSqliteVectorsWithoutMemory(VectorIndexContract):
         return lambda: Engine(SqliteVectorIndex(max_cache_bytes=0), file)
 
 
+# By default, the random histories below forget tombstones.
+@pytest.mark.heavy
 class TestSqliteVectorsThatForgetTombstones(VectorIndexContract):
     """Tombstones are pruned at once: what is held is read anew after each deletion."""
 

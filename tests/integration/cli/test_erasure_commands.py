@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,10 +32,12 @@ from memservice.worker.polling import Worker
 Run = Callable[..., Result]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    environ = {"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}
-    settings = load_settings(environ=environ, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def erased(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store in which both are erased."""
+    folder = tmp_path_factory.mktemp("erased")
+    environ = {"DB_CONNECTION_URI": f"sqlite:///{folder}/memservice.db"}
+    settings = load_settings(environ=environ, cwd=folder)
     rt = open_runtime(settings, plugins=load_plugins(settings))
     rt.storage.migrate()
     for workspace in ("kept", "old"):
@@ -42,9 +45,16 @@ def run(tmp_path: Path) -> Iterator[Run]:
     deletion.delete_session(rt, OPERATOR, "kept", "talk")
     deletion.delete_workspace(rt, OPERATOR, "old", with_sessions=True)
     Worker(rt).run_until_idle(30)
-    runner = CliRunner()
-    yield lambda *arguments: runner.invoke(cli, ["erasures", *arguments], env=environ)
     rt.close()
+    return folder / "memservice.db"
+
+
+@pytest.fixture
+def run(erased: Path, tmp_path: Path) -> Run:
+    environ = {"DB_CONNECTION_URI": f"sqlite:///{tmp_path}/memservice.db"}
+    shutil.copy(erased, tmp_path)
+    runner = CliRunner()
+    return lambda *arguments: runner.invoke(cli, ["erasures", *arguments], env=environ)
 
 
 def test_receipts_outlive_their_workspaces(run: Run) -> None:

@@ -99,6 +99,7 @@ def test_an_index_in_memory_is_checked_except_for_persistence(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_an_index_on_a_server_is_checked_in_temporary_namespaces(
     memservice: Run,
@@ -191,6 +192,8 @@ def test_an_unreachable_server_is_reported_in_one_line(
     assert "hunter2" not in result.stdout
 
 
+# By default, tests/integration/cli/test_mistakes.py and test_doctor.py report one.
+@pytest.mark.heavy
 def test_a_missing_driver_is_reported_with_the_install_command(
     memservice: Run, tmp_path: Path
 ) -> None:

@@ -71,10 +71,9 @@ def vectors(http: httpx.Client) -> tuple[int, str, str]:
     return answer.status_code, check["state"], check["advice"]
 
 
-@pytest.mark.parametrize(
-    "empty",
-    [pytest.param(False, marks=pytest.mark.heavy, id="as-it-was"), pytest.param(True, id="empty")],
-)
+# By default, test_vectors_away.py does this without a server.
+@pytest.mark.heavy
+@pytest.mark.parametrize("empty", [False, True], ids=["as-it-was", "empty"])
 def test_vectors_are_repaired_automatically_after_an_outage(
     http: httpx.Client, qdrant: QdrantStandIn, empty: bool
 ) -> None:

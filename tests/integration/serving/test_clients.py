@@ -175,6 +175,7 @@ def healthy(port: int) -> bool:
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("impatient")
 @pytest.mark.parametrize(
     "half",
     [
@@ -210,6 +211,7 @@ def test_incomplete_requests_delay_no_others(port: int, half: bytes) -> None:
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("impatient")
 @pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n", b"-1\r\n"])
 def test_malformed_chunks_are_the_clients_error(port: int, chunk: bytes) -> None:
     head = (

@@ -38,7 +38,9 @@ def start(job: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     return thread, outcome
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.heavy)]
+)
 def test_the_current_request_is_answered_and_no_other_accepted(
     serve: Serve, gates: Gates, number: signal.Signals
 ) -> None:

@@ -98,6 +98,7 @@ def test_plain_gunicorn_serves_counts_and_drains(root: Path, tmp_path: Path, gat
             process.communicate()
 
 
+@pytest.mark.heavy
 def test_plain_gunicorn_ends_without_a_traceback_if_no_process_can_start(
     root: Path, tmp_path: Path
 ) -> None:

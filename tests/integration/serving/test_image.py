@@ -140,6 +140,7 @@ def admin_keys(output: str) -> list[str]:
     return re.findall(r"^admin key +(\S+)$", output, re.M)
 
 
+@pytest.mark.heavy
 def test_the_first_start_makes_a_secret_and_prints_one_admin_key(
     image: RootFilesystem, last_stage: Stage
 ) -> None:
@@ -162,6 +163,7 @@ def test_the_first_start_makes_a_secret_and_prints_one_admin_key(
     assert image.path("/data/.env").read_text(encoding="utf-8").count(secret) == 1
 
 
+@pytest.mark.heavy
 def test_every_extra_of_the_image_is_installed(image: RootFilesystem) -> None:
     result = image.check(["memservice", "plugins"])
     assert "failed" not in result
@@ -188,6 +190,7 @@ def test_the_context_contains_what_is_built_and_no_secrets(root: Path, tmp_path:
     ]
 
 
+@pytest.mark.heavy
 def test_a_volume_of_another_user_is_explained(image: RootFilesystem, last_stage: Stage) -> None:
     data = image.path("/data")
     data.chmod(0o555)

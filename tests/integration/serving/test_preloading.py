@@ -45,12 +45,15 @@ def test_the_modules_of_the_configured_storage_are_imported_and_nothing_is_opene
     assert "prometheus_client" not in modules
 
 
+@pytest.mark.heavy
 def test_an_unreachable_database_does_not_matter(tmp_path: Path) -> None:
     uri = "postgresql+psycopg://nobody@127.0.0.1:9/nothing"
     modules = preloaded(tmp_path, DB_CONNECTION_URI=uri)
     assert {"memservice_postgres.storage", "memservice_postgres.vectors"} <= modules
 
 
+# By default, test_starting.py looks at what a start with wrong settings says.
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -66,42 +69,22 @@ def test_wrong_settings_are_left_for_the_processes_to_report(
     assert "memservice.app" in preloaded(tmp_path, **wrong)
 
 
-TWICE = """
-from memservice.plugins import load_plugins
-from memservice.serving import preloading
-from memservice.settings import load_settings
-
-settings = load_settings()
-preloading.preload_storage(settings, load_plugins(settings))
-preloading.load_settings = preloading.load_plugins = None
-preloading.preload()
-"""
-
-
-def test_a_fork_of_one_that_has_imported_the_storage_does_not_look_for_it_again(
-    tmp_path: Path,
-) -> None:
-    subprocess.run(
-        [sys.executable, "-c", TWICE],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        check=True,
-    )
-
-
 SERVER = """
 import json, sys
 from memservice.serving import preloading
 preloading.preload_server()
 before = set(sys.modules)
 import gunicorn.__main__, memservice.serving.gunicorn_config
+settings = preloading.load_settings()
+preloading.preload_storage(settings, preloading.load_plugins(settings))
+preloading.load_settings = preloading.load_plugins = None  # it is not looked for again
 preloading.preload()
 prefixes = ("memservice.api", "gunicorn")
 print(json.dumps(sorted(name for name in set(sys.modules) - before if name.startswith(prefixes))))
 """
 
 
-def test_the_main_process_of_the_server_imports_nothing_that_its_parent_has_not(
+def test_the_main_process_of_the_server_imports_nothing_that_its_parent_has_not_nor_looks_for_it(
     tmp_path: Path,
 ) -> None:
     process = subprocess.run(

@@ -32,7 +32,7 @@ def eventually(condition: Callable[[], bool], what: str = "") -> float:
     while not condition():
         if time.monotonic() - began > PATIENCE:
             raise AssertionError(f"did not come true within {PATIENCE:.0f} s: {what}")
-        time.sleep(0.02)
+        time.sleep(0.05)
     return time.monotonic() - began
 
 
