@@ -41,7 +41,7 @@ gc.set_threshold(50_000, 20, 20)
 
 ROOT = Path(__file__).resolve().parent.parent
 
-DEFAULT_STORAGE = "sqlite"
+DEFAULT_STORAGE = "memory"
 STORAGES = {
     "storage_name": ("memory", "sqlite", "postgres"),
     "local_storage_name": ("memory", "sqlite"),
@@ -53,7 +53,7 @@ VECTOR_INDEXES = ("sqlite+qdrant", "sqlite+redis", "postgres+qdrant", "postgres+
 """A storage, and a vector index outside it: where a test is marked `every_index`."""
 
 settings.register_profile("quick", max_examples=10, deadline=None)
-settings.register_profile("default", max_examples=30, deadline=None)
+settings.register_profile("default", max_examples=12, deadline=None)
 settings.register_profile("full", max_examples=200, deadline=None)
 settings.load_profile("default")
 
@@ -71,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--storage",
         choices=(*STORAGES["storage_name"], "all"),
         help="run the tests that need a store on this storage, or on all of them; without it, on "
-        f"{DEFAULT_STORAGE}, and on all of them where a test is marked every_storage",
+        f"{DEFAULT_STORAGE}, and on those that its mark every_storage names, or on all of them",
     )
 
 
@@ -79,11 +79,13 @@ def storages_for(metafunc: pytest.Metafunc, argument: str) -> tuple[str, ...]:
     """The storages that a test runs on, by `--storage` and by its marks."""
     possible = STORAGES[argument]
     option = metafunc.config.getoption("--storage")
-    if option == "all" or (
-        option is None and metafunc.definition.get_closest_marker("every_storage")
-    ):
+    if option == "all":
         indexes = metafunc.definition.get_closest_marker("every_index")
-        return (*possible, *VECTOR_INDEXES) if indexes and option == "all" else possible
+        return (*possible, *VECTOR_INDEXES) if indexes else possible
+    mark = metafunc.definition.get_closest_marker("every_storage")
+    if option is None and mark:
+        marked = tuple(name for name in possible if name in mark.args or not mark.args)
+        return marked or possible[:1]
     option = option or DEFAULT_STORAGE
     return (option,) if option in possible else possible[:1]
 

@@ -142,7 +142,7 @@ def given_back(chat: ChatWithModel) -> str:
     ).casefold()
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.heavy)])
 def test_an_injected_instruction_gives_the_model_no_access_beyond_the_callers(
     chat: ChatWithModel, stream: bool
 ) -> None:

@@ -308,7 +308,7 @@ def test_what_a_browser_sends_gets_into_no_header_and_no_line_of_the_log(
 
 
 @pytest.mark.slow
-@pytest.mark.every_storage
+@pytest.mark.every_storage("postgres")
 def test_a_nul_names_nothing(storage_name: str, tmp_path: Path) -> None:
     """Some stores cannot look for it."""
     with (

@@ -60,7 +60,7 @@ EVERYTHING = [
     if mode is GenerationMode.POSITIVE or (path, method) not in TAKES_NOTHING
 ]
 FEW = settings(
-    max_examples=6,
+    max_examples=3,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

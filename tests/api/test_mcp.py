@@ -497,7 +497,7 @@ if sys.argv[1] == "without":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sdk", ["with", "without"])
+@pytest.mark.parametrize("sdk", [pytest.param("with", marks=pytest.mark.heavy), "without"])
 def test_the_server_starts_without_the_sdk(sdk: str) -> None:
     result = subprocess.run(
         [sys.executable, "-c", _NO_SDK, sdk], capture_output=True, text=True, timeout=60

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from api.conftest import Api
     from memservice.spi.storage import Transaction
 
-pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
+pytestmark = [pytest.mark.every_storage("sqlite"), pytest.mark.every_index]
 
 MESSAGE = [
     "id",

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from api.conftest import Api
 
-pytestmark = [pytest.mark.every_storage, pytest.mark.every_index]
+pytestmark = [pytest.mark.every_storage("sqlite"), pytest.mark.every_index]
 
 
 @pytest.fixture

@@ -571,6 +571,7 @@ def test_any_history_reads_the_same_in_every_generation() -> None:
     run("memory://", examples(15), 40)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_any_history_in_a_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from support.word_forms import LANGUAGES, Table, table
 if TYPE_CHECKING:
     from api.conftest import Api
 
-pytestmark = [pytest.mark.every_storage, pytest.mark.slow]
+pytestmark = [pytest.mark.every_storage("sqlite"), pytest.mark.slow]
 
 CASES = 20
 """Queries of each language."""

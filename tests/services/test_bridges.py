@@ -17,7 +17,7 @@ from memservice.services.retrieval.search import SearchOptions
 from memservice.spi.storage import Transaction
 from support.services.services import ME, WORKSPACE, Services
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("sqlite")
 
 QUESTION = "What does ann's climbing partner do for a living?"
 LINK = "Up the wall with Oona, always."

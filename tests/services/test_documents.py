@@ -247,6 +247,7 @@ def test_a_decompression_bomb_is_refused() -> None:
         formats.text_of("docx", data, MANY)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_pdf_that_unpacks_to_too_much_is_ended_in_time() -> None:
     data = pdf_bomb(400_000_000)
@@ -273,6 +274,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_word_file_too_large_for_memory_is_reported(
     monkeypatch: pytest.MonkeyPatch,

@@ -47,7 +47,7 @@ from support.examples import examples
 from support.services.services import ME, Clock
 from support.stores.stores import store_of
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("sqlite")
 
 PAIR = {"observer": "ann", "observed": "ann"}
 TEXTS = ("likes tea", "likes coffee", "likes rain", "likes long walks")

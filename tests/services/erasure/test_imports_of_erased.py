@@ -165,7 +165,7 @@ def erase_peer(pipeline: Pipeline) -> None:
 ERASURES = pytest.mark.parametrize("erase", [erase_message, erase_session, erase_peer])
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 @ERASURES
 def test_an_older_export_brings_nothing_erased_back(
     pipeline: Pipeline, erase: Callable[[Pipeline], None]

@@ -111,7 +111,7 @@ def without_marks(pipeline: Pipeline, workspace: str) -> list[Any]:
     return rows
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("postgres")
 @pytest.mark.slow
 def test_names_do_not_come_back_under_another_name(pipeline: Pipeline) -> None:
     lines = exported(pipeline)
@@ -229,7 +229,7 @@ def test_a_peer_is_erased_while_its_file_is_imported(
         assert vectors(pipeline, "copy") == vectors(pipeline, WORKSPACE)
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("postgres")
 @pytest.mark.slow
 def test_an_erasure_replaces_what_an_import_is_about_to_commit(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch

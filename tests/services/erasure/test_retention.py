@@ -18,7 +18,7 @@ from memservice.worker import retention as retention_of_server
 from memservice.worker.polling import Worker
 from support.services.services import ME, WORKSPACE, Services
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("sqlite")
 LOGGER = "memservice.maintenance"
 
 

@@ -69,7 +69,7 @@ def leave(pipeline: Pipeline, session: str, peer: str) -> None:
     sessions.remove_peers(pipeline.rt, PRINCIPAL, WORKSPACE, session, [peer])
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 def test_an_erased_message_comes_back_to_its_place(open_pipeline: Open) -> None:
     pipeline = open_pipeline()
     pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(3)])
@@ -217,7 +217,7 @@ def test_a_conclusion_is_superseded_again_by_one_that_comes_back(open_pipeline: 
         assert (returned.state, returned.superseded_by) == (r.SUPERSEDED, rows[sings.content].key)
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 @pytest.mark.slow
 def test_random_sessions_are_as_if_nothing_had_been_erased(
     open_pipeline: Open, storage_name: str
@@ -299,7 +299,7 @@ def _fail(*_: object) -> None:
     raise OSError("the disk is full")
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 def test_a_killed_import_leaves_a_task_that_closes_the_positions(open_pipeline: Open) -> None:
     pipeline = open_pipeline()
     pipeline.say("talk", *[("alice", f"I have {n} boats.") for n in range(6)])
@@ -325,7 +325,7 @@ def test_a_killed_import_leaves_a_task_that_closes_the_positions(open_pipeline: 
     assert state(pipeline) == after
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 def test_long_sessions_make_room_in_batches(
     open_pipeline: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -200,7 +200,10 @@ def test_a_card_has_lasting_facts_and_requests_and_no_events(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "conversations",
-    FLOORS,
+    [
+        folder if folder == THIRD else pytest.param(folder, marks=pytest.mark.heavy)
+        for folder in FLOORS
+    ],
     ids=lambda folder: folder.name,
 )
 def test_conversations_of_others_are_answered_as_often_as_before(

@@ -65,7 +65,7 @@ class DreamingMemory:
         for text in texts:
             self.pipeline.clock.advance(minutes=1)
             self.pipeline.say("s", ("alice", text))
-            self.pipeline.work()
+        self.pipeline.work()
 
     def dream(self, plan: Plan) -> Task:
         self.model.plan = plan

@@ -24,14 +24,17 @@ HISTORIES = st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=5, max_size=
 
 
 @pytest.mark.slow
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.heavy) for n in (1, 2))])
 def test_what_was_erased_is_nowhere(storage_name: str, tmp_path: Path, seed: int) -> None:
     Check(tmp_path, storage_name).run(Plan.at_random(seed, STEPS), seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize(
+    "index",
+    [name if name == "qdrant" else pytest.param(name, marks=pytest.mark.heavy) for name in INDEXES],
+)
 def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
     Check(tmp_path, "sqlite", index).run(Plan.at_random(7, STEPS), 7)
 

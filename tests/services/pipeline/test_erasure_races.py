@@ -35,7 +35,7 @@ from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fix
 OVERLAP_SECONDS = 1.0
 """How long two transactions overlap, if neither waits for the other."""
 END_SECONDS = 60.0
-pytestmark = [pytest.mark.every_storage, pytest.mark.slow]
+pytestmark = [pytest.mark.every_storage("postgres"), pytest.mark.slow]
 NAME = "Alice Example"
 SAID = ("I like tea.", "I like quokka tea.")
 

@@ -118,7 +118,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 class TestWhatIsCounted:
     def test_only_the_first_page_counts_and_later_ones_what_was_added(
         self, pipeline: Pipeline, counted: list[int]
@@ -375,7 +375,7 @@ def two(
 
 
 @pytest.mark.slow
-@pytest.mark.every_storage
+@pytest.mark.every_storage("sqlite")
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.heavy)])
 def test_totals_are_exact_after_any_history(two: list[Pipeline], seed: int) -> None:
     dice = random.Random(f"totals {seed}")

@@ -299,7 +299,7 @@ def test_a_task_that_always_fails_beside_others_is_no_outage(
     outages.pipeline.work()
     register(outages.pipeline, receiver)
     outages.pipeline.say("bad", ("alice", "Some poison."))
-    for number in range(60):
+    for number in range(25):
         outages.pipeline.say(f"good{number}", ("alice", "I like tea."))
         outages.pipeline.work()
         assert outages.states()["done"] == number + 2

@@ -23,7 +23,7 @@ from support.pipeline.fakes import ExternalIndex, LengthEmbedder
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("sqlite")
 
 OpenPipeline = Callable[..., Pipeline]
 SECONDS = 20.0

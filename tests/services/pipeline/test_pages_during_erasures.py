@@ -22,7 +22,7 @@ from support.erasure.kills import AfterOneStep
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("postgres")
 
 
 class Counted:

@@ -22,7 +22,7 @@ from memservice.spi.storage import Transaction
 from memservice.spi.text import TextRow
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("sqlite")
 
 SAID = [
     "Wir haben zwei Katzen aus dem Tierheim geholt.",

@@ -16,7 +16,7 @@ from memservice.spi import repositories
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
-pytestmark = pytest.mark.every_storage
+pytestmark = pytest.mark.every_storage("sqlite")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import PRINCIPAL, Pipeline
 
 PATIENCE = 60.0
-MANY = 100
+MANY = 30
 
 
 def say(pipeline: Pipeline, workspace: str, session: str, *text: str) -> None:
