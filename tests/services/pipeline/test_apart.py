@@ -40,9 +40,9 @@ def pipeline(open_pipeline: OpenPipeline, stop: threading.Event) -> Pipeline:
 
 @pytest.mark.slow
 def test_an_endless_message_fails_alone(pipeline: Pipeline) -> None:
-    pipeline.say("s", ("alice", "I like tea."), ("alice", "loop"), ("alice", "I sing."))
+    pipeline.say("s", ("alice", "loop"), ("alice", "I sing."))
     pipeline.work()
-    assert pipeline.texts("alice") == ["I like tea.", "I sing."]
+    assert pipeline.texts("alice") == ["I sing."]
     (failed,) = pipeline.tasks(state="failed")
     assert failed.attempts == 2
     assert failed.last_error is not None

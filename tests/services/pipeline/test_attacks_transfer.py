@@ -26,7 +26,8 @@ from services.pipeline.conftest import OpenPipeline
 from support.pipeline.all_tables import Contents, fill, filled_once, rows
 from support.pipeline.pipeline import Pipeline
 
-pytestmark = pytest.mark.slow
+# The storage in memory would be copied as a whole for each of many files that are refused.
+pytestmark = [pytest.mark.every_storage("sqlite"), pytest.mark.slow]
 
 EVERYTHING = ExportOptions(secrets=True)
 HEADER_BYTES = 10 + len("file.jsonl") + 1
