@@ -3,6 +3,8 @@ tests of a kit are heavy."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.models.fixtures import calls as calls
@@ -12,6 +14,7 @@ from support.models.fixtures import open_model as open_model
 from support.models.fixtures import plugins as plugins
 from support.models.fixtures import server as server
 
+FOLDER = Path(__file__).parent
 ONE_PROTOCOL = {
     "test_after_a_failure_the_next_call_succeeds",
     "test_an_answer_that_is_no_longer_wanted_ends",
@@ -31,7 +34,7 @@ ONE_WAY = {
 def is_heavy(item: pytest.Function) -> bool:
     """Whether another test of the default run covers this one of a kit."""
     name, parameters = item.originalname, item.callspec.id if hasattr(item, "callspec") else ""
-    if name not in ONE_PROTOCOL:
+    if name not in ONE_PROTOCOL or item.cls is None or item.path.parent != FOLDER:
         return False
     return item.cls.__name__ != "TestOpenAi" or parameters not in ONE_WAY.get(name, {parameters})
 
