@@ -7,10 +7,6 @@ import configparser
 import json
 import re
 import shlex
-import shutil
-import subprocess
-import sys
-import tarfile
 from pathlib import Path
 
 import click
@@ -23,7 +19,6 @@ from memservice.plugins import load_plugins
 from memservice.settings import Settings, families, load_settings
 from memservice.settings.declare import tree
 from memservice.telemetry.metrics import Metrics
-from unit.project.test_packaging import NOT_SHIPPED
 
 SHAPES = ("default", "team", "large")
 SECRET = "s" * 40
@@ -152,34 +147,6 @@ def test_the_dashboard_shows_metrics_that_exist(config: Path) -> None:
         assert name in names, expression
     ids = [panel["id"] for panel in board["panels"]]
     assert len(ids) == len(set(ids))
-
-
-@pytest.mark.slow
-def test_the_source_distribution_contains_templates_and_documentation(
-    root: Path, tmp_path: Path
-) -> None:
-    copy = tmp_path / "source" / "memservice"
-    shutil.copytree(root, copy, ignore=NOT_SHIPPED)
-    command = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    result = subprocess.run(
-        [sys.executable, "-c", command, str(tmp_path)],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    (path,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(path) as archive:
-        packed = {name.partition("/")[2] for name in archive.getnames()}
-    files = {
-        file.relative_to(root).as_posix()
-        for folder in ("memservice", "config", "docs")
-        for file in (root / folder).rglob("*")
-        if file.is_file() and file.suffix != ".webp"  # screenshots: see MANIFEST.in
-    }
-    assert {name for name in files if "__pycache__" not in name} - packed == set()
 
 
 def test_the_pages_of_operators_name_every_file(root: Path) -> None:

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import urllib.request
 import venv
 import zipfile
@@ -64,11 +65,15 @@ def shipped_files(root: Path) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def wheel_file(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions_built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the wheel and of the source distribution."""
     copy = tmp_path_factory.mktemp("source") / "memservice"
     shutil.copytree(root, copy, ignore=NOT_SHIPPED)
-    command = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-    target = tmp_path_factory.mktemp("wheel")
+    command = (
+        "import sys; from setuptools import build_meta; folder = sys.argv[1]; "
+        "build_meta.build_wheel(folder); build_meta.build_sdist(folder)"
+    )
+    target = tmp_path_factory.mktemp("built")
     result = subprocess.run(
         [sys.executable, "-c", command, str(target)],
         cwd=copy,
@@ -78,7 +83,12 @@ def wheel_file(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    (path,) = target.glob("*.whl")
+    return target
+
+
+@pytest.fixture(scope="module")
+def wheel_file(distributions_built: Path) -> Path:
+    (path,) = distributions_built.glob("*.whl")
     return path
 
 
@@ -119,6 +129,21 @@ def test_the_wheel_contains_the_files_of_the_tree(root: Path, wheel: zipfile.Zip
     )
 
 
+def test_the_source_distribution_contains_templates_and_documentation(
+    root: Path, distributions_built: Path
+) -> None:
+    (path,) = distributions_built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    files = {
+        file.relative_to(root).as_posix()
+        for folder in ("memservice", "config", "docs")
+        for file in (root / folder).rglob("*")
+        if file.is_file() and file.suffix != ".webp"  # screenshots: see MANIFEST.in
+    }
+    assert {name for name in files if "__pycache__" not in name} - packed == set()
+
+
 def test_the_wheel_has_licence_commands_and_requirements(
     root: Path, wheel: zipfile.ZipFile
 ) -> None:
@@ -148,6 +173,7 @@ def test_the_extra_all_contains_what_the_shelves_need(root: Path) -> None:
     assert set(named[1].split(",")) == set(SHELVES_NEED)
 
 
+@pytest.mark.heavy
 def test_a_type_checker_sees_the_annotations(installed: Path, tmp_path: Path) -> None:
     """Of the core and of both shelves, in a project that only has the wheel installed."""
     if importlib.util.find_spec("mypy") is None:
@@ -190,6 +216,8 @@ class Installed(Server):
         super().__init__(folder, **settings)
 
 
+# The README's test command runs all tests of served processes on the installed wheel.
+@pytest.mark.heavy
 @pytest.mark.e2e
 @pytest.mark.timeout(200)
 def test_the_wheel_serves_in_an_empty_home(installed: Path, tmp_path: Path) -> None:
