@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -31,26 +32,30 @@ DO_NOT_COMPILE = "PYTHONDONTWRITEBYTECODE"
 BLOCK = re.compile(r"^( *)(`{3,})(python|diff|sh)\n(.*?)^\1\2$", re.MULTILINE | re.DOTALL)
 
 
+class Copy:
+    """A copy of the repository, in which the steps of pages are done once."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.root, self.folder = root, folder
+        self._commands: dict[str, list[str]] = {}
+        ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*_cache", "*.webp")
+        for name in FOLDERS:
+            shutil.copytree(root / name, folder / name, ignore=ignored)
+        for file in FILES:
+            shutil.copy(root / file, folder / file)
+        self.created = time.time()
+
+    def commands(self, name: str) -> list[str]:
+        """Those of a page, whose files and changes are made."""
+        if name not in self._commands:
+            self._commands[name] = carry_out(steps(self.root, name), self.folder)
+        return self._commands[name]
+
+
 @pytest.fixture(scope="module")
-def whole(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Copy:
     """One for all pages, so that its modules are compiled once: three seconds of CPU."""
-    return copied(root, tmp_path_factory.mktemp("whole"))
-
-
-@pytest.fixture
-def copy(root: Path, tmp_path: Path) -> Path:
-    """In which no command runs."""
-    return copied(root, tmp_path)
-
-
-def copied(root: Path, folder: Path) -> Path:
-    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*_cache")
-    for name in FOLDERS:
-        shutil.copytree(root / name, folder / name, ignore=ignored)
-    for file in FILES:
-        shutil.copy(root / file, folder / file)
-    (folder / "copied").touch()
-    return folder
+    return Copy(root, tmp_path_factory.mktemp("copy"))
 
 
 def steps(root: Path, name: str) -> str:
@@ -120,24 +125,24 @@ def _path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
-def test_every_page_fits_the_code(root: Path, copy: Path) -> None:
-    """Its files are new, what its changes replace is there, and the result is Python."""
-    for name in PAGES:
-        if name != RUN:
-            assert carry_out(steps(root, name), copy), name
-    for file in copy.rglob("*.py"):
-        if file.stat().st_mtime > (copy / "copied").stat().st_mtime:
-            compile(file.read_text(encoding="utf-8"), file, "exec")
-
-
 @pytest.mark.parametrize(
     "name", [RUN, *(pytest.param(name, marks=pytest.mark.heavy) for name in PAGES if name != RUN)]
 )
-def test_the_steps_of_each_page_work(root: Path, whole: Path, name: str) -> None:
-    commands = carry_out(steps(root, name), whole)
+def test_the_steps_of_each_page_work(copy: Copy, name: str) -> None:
+    commands = copy.commands(name)
     assert commands
     for command in commands:
-        run(command, whole)
+        run(command, copy.folder)
+
+
+def test_every_page_fits_the_code(copy: Copy) -> None:
+    """Its files are new, what its changes replace is there, and the result is Python."""
+    for name in PAGES:
+        assert copy.commands(name), name
+    written = [file for file in copy.folder.rglob("*.py") if file.stat().st_mtime > copy.created]
+    assert len(written) > len(PAGES)
+    for file in written:
+        compile(file.read_text(encoding="utf-8"), file, "exec")
 
 
 def test_every_page_is_listed(root: Path) -> None:

@@ -71,6 +71,7 @@ def named(cell: str, short: str) -> list[str]:
 @pytest.mark.e2e
 @pytest.mark.client
 @pytest.mark.timeout(600)
+@pytest.mark.heavy
 def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
     printed = ""
     with serving(tmp_path) as server:
@@ -97,6 +98,15 @@ def test_the_programs_run_as_printed(page: Path, tmp_path: Path) -> None:
             assert result.returncode == 0, result.stderr
             printed += result.stdout
     assert [printed] == [block.text for block in blocks(page, "text")]
+
+
+def test_the_programs_name_the_clients_that_they_need(page: Path) -> None:
+    programs = list(blocks(page, "python"))
+    assert [program.title for program in programs] == list(INSTALLED)
+    for program in programs:
+        compile(program.text, str(program.title), "exec")
+        assert program.text.count(PRINTED_URL) == 1
+        assert all(pin in program.text for pin in INSTALLED[str(program.title)][1])
 
 
 def test_the_listed_clients_are_tested(page: Path) -> None:

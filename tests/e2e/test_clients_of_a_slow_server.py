@@ -41,6 +41,8 @@ def run(*words: str, **further: str) -> None:
     assert json.loads(result.stdout) == "as expected"
 
 
+# By default, test_streaming.py looks at what the server answers.
+@pytest.mark.heavy
 def test_the_python_client_retries_and_reports_the_server(
     published_client: Path, slow_server: Server, tmp_path: Path
 ) -> None:

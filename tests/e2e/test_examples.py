@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -20,6 +21,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from memservice.testing.badmodel import BadModel, bad_model
+from memservice_mcp.command import mcp
+from memservice_mcp.tools import DEFAULT
 from support.clients.environments import client_python, node_packages
 from support.clients.example_model import ASKED, TOLD, answer
 from support.clients.fixtures import Servers
@@ -176,6 +179,7 @@ def _remembers_and_recalls(agent: Example) -> None:
     assert used == {"remember", "recall"}
 
 
+@pytest.mark.heavy
 def test_the_configurations_for_claude_reach_the_memory(
     root: Path, server: Server, tmp_path: Path
 ) -> None:
@@ -202,6 +206,21 @@ def test_the_configurations_for_claude_reach_the_memory(
             assert f"`{name}`" in instructions
 
     asyncio.run(main())
+
+
+def test_the_configurations_for_claude_name_what_exists(root: Path) -> None:
+    folder = root / "examples" / "claude"
+    urls, commands = (
+        json.loads((folder / name).read_text(encoding="utf-8"))["mcpServers"]["memory"]
+        for name in (".mcp.json", "claude_desktop_config.json")
+    )
+    assert re.fullmatch(r"http://127\.0\.0\.1:8000/mcp/[\w-]+/[\w-]+", urls["url"])
+    name, *words = commands["args"]
+    assert (commands["command"], name) == ("memservice", mcp.name)
+    mcp.make_context(name, words).close()
+    instructions = (folder / "CLAUDE.md").read_text(encoding="utf-8")
+    named = {tool.name for tool in DEFAULT} & set(re.findall(r"`(\w+)`", instructions))
+    assert named == {"recall", "ask", "remember", "forget"}
 
 
 def _configured(file: Path, server: Server) -> dict[str, Any]:
