@@ -9,7 +9,7 @@ import pytest
 from memservice.spi.storage import Storage
 from memservice.testing.storage import StorageContract
 from support.stores.postgres_server import drop_database
-from support.stores.postgres_store import empty, migrated, new_store
+from support.stores.postgres_store import empty, new_store, opened
 
 
 @pytest.fixture(scope="module")
@@ -24,4 +24,4 @@ class TestPostgres(StorageContract):
     def open_storage(self, store: str) -> Callable[[], Storage]:
         empty(store)
         # Small pools: the server may still list the connections of stores that were just closed.
-        return lambda: migrated(store, pool_timeout=30, pool_size=4, max_overflow=4)
+        return lambda: opened(store, pool_timeout=30, pool_size=4, max_overflow=4)

@@ -90,7 +90,7 @@ def rows_of_groups(client: Redis, index: RedisVectorIndex, space: Space) -> int:
 
 
 @pytest.mark.parametrize("space", [CONCLUSIONS, MESSAGES, DOCUMENTS], ids=lambda each: each.kind)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.heavy) for n in (1, 2))])
 def test_queries_of_groups_return_what_the_whole_space_would(
     client: Redis, name: str, space: Space, seed: int
 ) -> None:

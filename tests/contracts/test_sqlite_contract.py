@@ -10,7 +10,7 @@ import pytest
 
 from memservice.spi.storage import Storage
 from memservice.testing.storage import StorageContract
-from support.stores.sqlite_store import migrated
+from support.stores.sqlite_store import migrated, opened
 
 
 @pytest.fixture(scope="module")
@@ -27,4 +27,4 @@ class TestSqlite(StorageContract):
         path = tmp_path / "memory.db"
         shutil.copy(template, path)
 
-        return lambda: migrated(path, pool_timeout=30)
+        return lambda: opened(path, pool_timeout=30)

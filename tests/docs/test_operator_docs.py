@@ -17,6 +17,9 @@ from support.docs.blocks import blocks
 from support.docs.settings_page import page
 from support.processes import preloaded
 
+# The code is parsed once for all tests that look at it.
+pytestmark = pytest.mark.xdist_group("sources")
+
 WITHOUT_EFFECT = {"DB_SQL_DEBUG", "DREAM_SURPRISAL__TREE_TYPE", "EMBEDDING_MAX_PENDING_EMBED_TASKS"}
 SWITCHES = {"MEMSERVICE_CONFIG", "MEMSERVICE_URL", "MEMSERVICE_API_KEY", "MEMSERVICE_TEST_CACHE"}
 """Variables that say where to look, before any setting is read."""

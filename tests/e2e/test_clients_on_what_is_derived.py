@@ -43,6 +43,8 @@ def look(seeds: dict[str, Any], *words: str, **further: str) -> None:
     assert json.loads(result.stdout) == "as expected"
 
 
+# By default, tests/api/test_dreams.py and test_conclusions.py read them through the routes.
+@pytest.mark.heavy
 def test_the_python_client_reads_derived_conclusions(
     published_client: Path, server: Server, seeds: dict[str, Any]
 ) -> None:

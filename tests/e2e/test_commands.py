@@ -421,6 +421,7 @@ def test_the_doctor_reports_no_problem(honcho: Commands, talk: dict[str, Any]) -
     assert report["checks"][4]["detail"].endswith("0 pending")
 
 
+@pytest.mark.heavy
 def test_wrong_arguments_exit_with_1(honcho: Commands, talk: dict[str, Any]) -> None:
     missing, name, dots, card, none = honcho.several(
         ("message", "get", "x" * 21, "-s", "talk"),

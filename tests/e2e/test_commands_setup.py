@@ -46,6 +46,7 @@ def saved(home: Path) -> dict[str, Any]:
     return config
 
 
+@pytest.mark.heavy
 def test_init_checks_the_server_and_saves_a_working_configuration(
     fresh: Commands, server: Server, tmp_path: Path
 ) -> None:

@@ -45,6 +45,8 @@ class TestPostgresTextOnASmallBudget(TextIndexContract):
         return lambda: Engine(PostgresTextIndex(budget=1), storage)
 
 
+# By default, test_large_workspaces.py looks at them.
+@pytest.mark.heavy
 class TestPostgresTextInALargeWorkspace(TextIndexContract):
     @pytest.fixture
     def open_index(self, storage: PostgresStorage) -> Callable[[], Engine[TextIndex]]:

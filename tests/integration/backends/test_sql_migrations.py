@@ -122,7 +122,7 @@ def test_the_error_for_an_older_store_says_how_to_upgrade_it(
 @pytest.mark.parametrize(
     "old",
     [
-        pytest.param(old, marks=() if number % 5 == 0 else pytest.mark.heavy)
+        pytest.param(old, marks=() if number % 15 == 0 else pytest.mark.heavy)
         for number, old in enumerate(HISTORY[:-1])
     ],
 )

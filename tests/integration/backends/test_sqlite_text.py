@@ -37,6 +37,8 @@ class TestSqliteText(TextIndexContract):
         return lambda: Engine(SqliteTextIndex(), file)
 
 
+# By default, the tests of common terms below have a small budget.
+@pytest.mark.heavy
 class TestSqliteTextOnASmallBudget(TextIndexContract):
     """Every term is common here, so that postings are read in part; nothing else may change."""
 
@@ -45,6 +47,8 @@ class TestSqliteTextOnASmallBudget(TextIndexContract):
         return lambda: Engine(SqliteTextIndex(budget=1), file)
 
 
+# By default, test_large_workspaces.py looks at them.
+@pytest.mark.heavy
 class TestSqliteTextInALargeWorkspace(TextIndexContract):
     @pytest.fixture
     def open_index(self, file: SqliteFile) -> Callable[[], Engine[TextIndex]]:

@@ -28,8 +28,10 @@ def test_a_mistyped_command_is_answered_with_those_that_resemble_it() -> None:
 @pytest.mark.parametrize(
     ("modules", "absent"),
     [
-        (["memservice.cli"], ["memservice.compose", "memservice.runtime", "memservice.services"]),
-        (["memservice.cli.serve"], ["memservice.compose", "memservice.runtime", "sqlalchemy"]),
+        (
+            ["memservice.cli", "memservice.cli.serve"],
+            ["memservice.compose", "memservice.runtime", "memservice.services", "sqlalchemy"],
+        ),
     ],
 )
 def test_a_call_imports_little_that_it_does_not_need(modules: list[str], absent: list[str]) -> None:

@@ -378,6 +378,8 @@ class TestCommand:
         assert "Upgrade memservice" in result.stdout
         assert "plugins" in result.stdout
 
+    # By default, test_mistakes.py reports one.
+    @pytest.mark.heavy
     def test_a_missing_driver_is_reported(self, memservice: Run, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text(
             "import sys\n\nsys.modules['psycopg'] = None\n", encoding="utf-8"

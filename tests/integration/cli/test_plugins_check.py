@@ -192,7 +192,7 @@ def test_an_unreachable_server_is_reported_in_one_line(
     assert "hunter2" not in result.stdout
 
 
-# By default, tests/integration/cli/test_mistakes.py and test_doctor.py report one.
+# By default, test_mistakes.py reports one.
 @pytest.mark.heavy
 def test_a_missing_driver_is_reported_with_the_install_command(
     memservice: Run, tmp_path: Path

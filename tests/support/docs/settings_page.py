@@ -13,6 +13,7 @@ from memservice.settings import Settings
 from memservice.settings.declare import Leaf, hints, optional, tree
 from memservice.settings.families import FAMILIES, Family
 from memservice.settings.values import allowed, show
+from support.project.sources import nodes, parsed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -160,7 +161,7 @@ def _words_of_the_code() -> tuple[set[str], set[str]]:
             declares = file.parent == ROOT / "memservice" / "settings" and file.name not in READS
             if declares or file.is_relative_to(ROOT / "memservice" / "testing"):
                 continue
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            for node in nodes(parsed(file)):
                 if isinstance(node, ast.Attribute):
                     attributes.add(node.attr)
                 elif isinstance(node, ast.Name):
