@@ -238,6 +238,12 @@ class PostgresDialect(SqlDialect):
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         return column == sa.any_(slots.take(postgresql.ARRAY(_bare(column.type))))
 
+    def in_query(
+        self, column: sa.ColumnElement[Any], query: sa.Select[Any]
+    ) -> sa.ColumnElement[bool]:
+        # With IN, all rows are read and compared.
+        return column == sa.any_(sa.func.array(query.scalar_subquery()))
+
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         each = sa.func.json_array_elements(
             sa.cast(slots.take(sa.Text()), sa.JSON), type_=sa.JSON

@@ -118,6 +118,13 @@ class SqlDialect(ABC):
     def one_of(self, column: sa.ColumnElement[Any], slots: Slots) -> sa.ColumnElement[bool]:
         """The condition that the column's value is in a list of any length (one slot)."""
 
+    @abstractmethod
+    def in_query(
+        self, column: sa.ColumnElement[Any], query: sa.Select[Any]
+    ) -> sa.ColumnElement[bool]:
+        """The condition that the column's value is a result of a query, which may refer to another
+        table; the rows are looked up by the results."""
+
     def by_key(self, query: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
         """The query, whose condition lists keys of the table, such that it looks up these rows."""
         return query

@@ -60,6 +60,9 @@ class Store:
             UtcDateTime().result_processor(sqlalchemy_dialect, None) or _same
         )
         """Converts a time from the driver to a datetime (null to None)."""
+        self.ready_positions: dict[tuple[str, ...], tuple[str, tuple[int, str]]] = {}
+        """Where the search for ready units goes on, by the kinds that are left out. Only a
+        hint: it decides which part of a large backlog is compared."""
 
     @cached_property
     def positions(self) -> PositionCache:

@@ -239,6 +239,11 @@ class SqliteDialect(SqlDialect):
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
         return column.in_(sa.select(each.c.value))
 
+    def in_query(
+        self, column: sa.ColumnElement[Any], query: sa.Select[Any]
+    ) -> sa.ColumnElement[bool]:
+        return column.in_(query)
+
     def by_key(self, query: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
         # Without it, SQLite prefers an index on several other columns of the condition, however
         # many rows it has to read from it.

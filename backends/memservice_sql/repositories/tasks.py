@@ -13,6 +13,7 @@ from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import FAILED, NEVER, PENDING, Lease, Task
 from memservice.spi import repositories as base
 from memservice_sql import tables as t
+from memservice_sql.ready_units import ReadyUnits
 from memservice_sql.rows import SqlRows, window
 from memservice_sql.statements import Slots
 
@@ -35,38 +36,7 @@ class SqlTasks(base.Tasks):
         latest: datetime = NEVER,
         without: Sequence[str] = (),
     ) -> list[str]:
-        def write(slots: Slots) -> sa.Executable:
-            oldest = (
-                sa.select(sa.func.min(t.tasks.c.key).label("key"))
-                .where(_PENDING)
-                .group_by(t.tasks.c.unit)
-                .subquery()
-            )
-            not_before, time = t.tasks.c.not_before, t.tasks.c.not_before.type
-            due = (not_before <= slots.take(time)) | (
-                (not_before > slots.take(time)) & (not_before < slots.take(time))
-            )
-            leased = sa.exists().where(
-                t.leases.c.unit == t.tasks.c.unit,
-                t.leases.c.expires_at > slots.take(t.leases.c.expires_at.type),
-            )
-            turn = (
-                sa.func.row_number()
-                .over(partition_by=t.tasks.c.workspace_key, order_by=t.tasks.c.key)
-                .label("turn")
-            )
-            units = sa.select(t.tasks.c.unit, t.tasks.c.key, turn).select_from(
-                oldest.join(t.tasks, t.tasks.c.key == oldest.c.key)
-            )
-            kinds = [slots.take(t.tasks.c.kind.type) for _ in without]
-            others = [t.tasks.c.kind.not_in(kinds)] if kinds else []
-            ready = units.where(due, ~leased, *others).subquery()
-            return window(
-                sa.select(ready.c.unit).order_by(ready.c.turn, ready.c.key), slots, limit, 0
-            )
-
-        values = [now, latest, NEVER, now, *without, limit]
-        return [row[0] for row in self.rows.run(("ready", len(without)), write, values).fetchall()]
+        return ReadyUnits(self.rows, now, latest, limit, tuple(without)).units()
 
     def claim(self, unit: str, owner: str, now: datetime, seconds: float) -> Lease | None:
         self.rows.writable()

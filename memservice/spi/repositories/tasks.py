@@ -70,6 +70,9 @@ class Tasks(Repository):
 
         A task that backs off blocks the tasks behind it in its unit. A task whose `not_before` is
         beyond `latest`, but not `NEVER`, is due: a wrong clock set that time.
+
+        A storage may compare a part of a large backlog only, such that each unit has its turn some
+        calls later, and units are returned if any is ready.
         """
         oldest: dict[str, Task] = {}
         for task in self.rows.page(Task, equals(state=PENDING)):

@@ -206,7 +206,6 @@ READS: dict[str, Callable[[Transaction, Sized], Any]] = {
     "peers of a session": lambda tx, s: tx.peers.page_of_session(s.dataset.session.key),
     "peers": lambda tx, s: tx.peers.page(s.dataset.workspace.key, limit=5),
     "peers by name": lambda tx, s: tx.peers.named(s.dataset.workspace.key, ["alice", "bob"]),
-    "ready": lambda tx, s: tx.tasks.ready(NOW, 5),
     "next due": lambda tx, s: tx.tasks.next_due(),
     "pending": lambda tx, s: tx.tasks.pending("unit 1", 5),
     "queue": lambda tx, s: tx.tasks.counts(s.dataset.workspace.key, ("derive",), NOW),
