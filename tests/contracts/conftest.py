@@ -15,6 +15,7 @@ from support.models.fixtures import plugins as plugins
 from support.models.fixtures import server as server
 
 FOLDER = Path(__file__).parent
+OF_PROTOCOLS = ("test_embedder_contracts.py", "test_llm_contracts.py")
 ONE_PROTOCOL = {
     "test_after_a_failure_the_next_call_succeeds",
     "test_an_answer_that_is_no_longer_wanted_ends",
@@ -41,7 +42,7 @@ def is_heavy(item: pytest.Function) -> bool:
         # tests/integration/backends/test_sql_conditions.py compares keys.
         in_memory = item.cls.__name__ == "TestMemoryStorage"
         return parameters not in ("Equal", "KeyEqual") if in_memory else parameters == "KeyCompare"
-    if name not in ONE_PROTOCOL:
+    if name not in ONE_PROTOCOL or item.path.name not in OF_PROTOCOLS:
         return False
     return item.cls.__name__ != "TestOpenAi" or parameters not in ONE_WAY.get(name, {parameters})
 
