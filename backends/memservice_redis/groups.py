@@ -19,6 +19,7 @@ from itertools import product
 from memservice.domain.records import Space
 from memservice.spi.index_filter import IndexFilter
 from memservice_redis import attributes
+from memservice_redis.removing import remove as remove_set
 from memservice_redis.server import Client, Pipeline
 
 READY = b"ready"
@@ -122,9 +123,10 @@ def proceed(
 
 def drop(client: Client, vectors: str) -> None:
     grouped, groups = names(vectors)
+    client.execute_command("UNLINK", grouped)  # from now on, no write adds to a group
     for name in client.execute_command("SMEMBERS", groups):
-        client.execute_command("UNLINK", name)
-    client.execute_command("UNLINK", grouped, groups)
+        remove_set(client, name.decode())
+    client.execute_command("UNLINK", groups)
 
 
 def chosen_by(

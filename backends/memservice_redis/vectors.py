@@ -26,7 +26,7 @@ from memservice.spi.providers import Settings
 from memservice.spi.top_k import stable_top_k
 from memservice.spi.unit_vectors import checked, unit
 from memservice.spi.vectors import VectorHit, VectorRow
-from memservice_redis import groups
+from memservice_redis import groups, removing
 from memservice_redis.attributes import attributes, expression, fits
 from memservice_redis.server import Client, Server, pairs
 
@@ -185,10 +185,11 @@ class RedisVectorIndex:
             return int(client.execute_command("VCARD", self._set_names(space)[0]))
 
     def drop(self, tx: Transaction | None, space: Space) -> None:
-        names = self._set_names(space)
+        vectors, key_list = self._set_names(space)
         with self._server.client() as client:
-            groups.drop(client, names[0])
-            client.execute_command("UNLINK", *names)
+            groups.drop(client, vectors)
+            removing.remove(client, vectors)
+            client.execute_command("UNLINK", key_list)
 
     def erase(self) -> None:
         """Delete everything in the namespace."""
@@ -199,8 +200,11 @@ class RedisVectorIndex:
                 cursor, names = client.execute_command(
                     "SCAN", cursor, "MATCH", pattern, "COUNT", READ_BATCH_SIZE
                 )
-                if names:
-                    client.execute_command("UNLINK", *names)
+                for name in names:
+                    if client.execute_command("TYPE", name) == b"vectorset":
+                        removing.remove(client, name.decode())
+                    else:
+                        client.execute_command("UNLINK", name)
                 if int(cursor) == 0:
                     return
 

@@ -1,5 +1,5 @@
-"""Fixtures of the contract tests: a scripted model server, and models that talk to it. And which
-tests of a kit are heavy."""
+"""Fixtures of the contract tests: a scripted model server, models that talk to it, and a Redis. And
+which tests of a kit are heavy."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from support.models.fixtures import open_embedder as open_embedder
 from support.models.fixtures import open_model as open_model
 from support.models.fixtures import plugins as plugins
 from support.models.fixtures import server as server
+from support.stores.redis_vectors import client as client
+from support.stores.redis_vectors import name as name
 
 FOLDER = Path(__file__).parent
 OF_PROTOCOLS = ("test_embedder_contracts.py", "test_llm_contracts.py")

@@ -3,7 +3,7 @@ what the whole space would, and groups stay in step with the space."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -21,26 +21,13 @@ from memservice_redis import groups
 from memservice_redis.server import Client, Server
 from memservice_redis.vectors import RedisVectorIndex
 from support.stores import redis_vectors
-from support.stores.redis_vectors import erase, index_at
+from support.stores.redis_vectors import index_at
 
 PAIRS = [(observer, observed) for observer in (1, 2) for observed in (1, 2, 3)]
 CONCLUSIONS, MESSAGES, DOCUMENTS = (
     replace(OURS, key=key, kind=kind, dimension=8)
     for key, kind in enumerate(("conclusion", "message", "document"), 50)
 )
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Redis]:
-    with redis_vectors.opened() as opened:
-        yield opened
-
-
-@pytest.fixture
-def name(client: Redis) -> Iterator[str]:
-    chosen = redis_vectors.namespace()
-    yield chosen
-    erase(client, chosen)
 
 
 class Grouped(RedisVectorIndex):

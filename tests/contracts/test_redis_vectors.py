@@ -4,7 +4,7 @@ nothing and cannot be broken out of."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -29,19 +29,6 @@ from support.stores.redis_vectors import erase, index_at
 log = logging.getLogger("memservice.test")
 
 Open = Callable[..., RedisVectorIndex]
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Redis]:
-    with redis_vectors.opened() as opened:
-        yield opened
-
-
-@pytest.fixture
-def name(client: Redis) -> Iterator[str]:
-    chosen = redis_vectors.namespace()
-    yield chosen
-    erase(client, chosen)
 
 
 class TestRedisVectors(VectorIndexContract):

@@ -49,6 +49,21 @@ def namespace() -> str:
     return f"test-{os.getpid()}-{next(_numbers)}"
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[Redis]:
+    """Of the shared Redis."""
+    with opened() as shared:
+        yield shared
+
+
+@pytest.fixture
+def name(client: Redis) -> Iterator[str]:
+    """A namespace of this test, erased at its end."""
+    chosen = namespace()
+    yield chosen
+    erase(client, chosen)
+
+
 def index_at(client: Redis, name: str, **options: int) -> RedisVectorIndex:
     return RedisVectorIndex(Server(client, "redis://test"), name, **options)
 
