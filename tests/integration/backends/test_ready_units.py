@@ -6,14 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from memservice.domain.filters.ast import TRUE
-from memservice.domain.records import IMMEDIATELY, NEVER, Task
+from memservice.domain.records import IMMEDIATELY, NEVER, Lease, Task
 from memservice.spi import repositories as base
 from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import NOW, Dataset, populate
@@ -21,6 +20,9 @@ from memservice_sql import ready_units
 from memservice_sql.statements import Cursor, Prepared
 from memservice_sql.storage import SqlStorage
 from support.stores.stores import DIALECTS, migrated_on
+
+# In one process, which opens each store once.
+pytestmark = pytest.mark.xdist_group("ready-units")
 
 COMPARED = 20
 LATER = NOW + timedelta(minutes=1)
@@ -33,12 +35,27 @@ def backlogs_are_large_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready_units, "MIN_COMPARED", COMPARED)
 
 
-@pytest.fixture(params=DIALECTS)
-def storage(
-    request: pytest.FixtureRequest, tmp_path: Path, own_statements: None
-) -> Iterator[SqlStorage]:
-    with migrated_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture(scope="module", params=DIALECTS)
+def opened(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, own_statements: None
+) -> Iterator[tuple[SqlStorage, Dataset]]:
+    with migrated_on(request.param, tmp_path_factory.mktemp("ready")) as opened:
+        yield opened, opened.write(lambda tx: populate(tx, "w"))
+
+
+@pytest.fixture
+def dataset(opened: tuple[SqlStorage, Dataset]) -> Dataset:
+    return opened[1]
+
+
+@pytest.fixture
+def storage(opened: tuple[SqlStorage, Dataset]) -> SqlStorage:
+    """Without tasks."""
+    storage = opened[0]
+    storage.write(lambda tx: (tx.rows.delete(Task, TRUE), tx.rows.delete(Lease, TRUE)))
+    with storage.read() as tx:
+        tx.rows.store.ready_positions.clear()  # type: ignore[attr-defined]
+    return storage
 
 
 def task(
@@ -144,10 +161,10 @@ BACKLOGS: list[Callable[[Dataset, int], list[Task]]] = [
 @pytest.mark.parametrize("backlog", BACKLOGS)
 def test_a_search_for_ready_units_reads_as_much_in_any_backlog(
     storage: SqlStorage,
+    dataset: Dataset,
     backlog: Callable[[Dataset, int], list[Task]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    dataset = storage.write(lambda tx: populate(tx, "w"))
     counts: list[list[int]] = []
     if backlog is behind_a_leased_unit:
         assert storage.write(lambda tx: tx.tasks.claim("derive:0", "me", NOW, 60))
@@ -167,8 +184,9 @@ def test_a_search_for_ready_units_reads_as_much_in_any_backlog(
     assert sum(large) <= 2 * sum(small) + COMPARED
 
 
-def test_no_workspace_or_kind_waits_for_the_backlog_of_another(storage: SqlStorage) -> None:
-    dataset = storage.write(lambda tx: populate(tx, "w"))
+def test_no_workspace_or_kind_waits_for_the_backlog_of_another(
+    storage: SqlStorage, dataset: Dataset
+) -> None:
     tasks = [task(dataset, n, f"derive:{n}") for n in range(10 * COMPARED)]
     others = [
         task(dataset, 10_001, "derive:other", 2),
@@ -183,9 +201,8 @@ def test_no_workspace_or_kind_waits_for_the_backlog_of_another(storage: SqlStora
         assert "derive:future" in ready(storage, 10**4)
 
 
-def test_no_unit_waits_behind_one_that_is_leased(storage: SqlStorage) -> None:
+def test_no_unit_waits_behind_one_that_is_leased(storage: SqlStorage, dataset: Dataset) -> None:
     """Or that backs off, however many tasks these have."""
-    dataset = storage.write(lambda tx: populate(tx, "w"))
     tasks = [task(dataset, 0, "derive:backs off", not_before=LATER)]
     tasks += [
         task(dataset, n, f"derive:{'leased' if n % 2 else 'backs off'}")
@@ -202,8 +219,9 @@ def test_no_unit_waits_behind_one_that_is_leased(storage: SqlStorage) -> None:
     assert returned == set(rest)
 
 
-def test_a_unit_is_found_if_all_that_are_compared_wait(storage: SqlStorage) -> None:
-    dataset = storage.write(lambda tx: populate(tx, "w"))
+def test_a_unit_is_found_if_all_that_are_compared_wait(
+    storage: SqlStorage, dataset: Dataset
+) -> None:
     tasks = [task(dataset, n, f"derive:{n}", not_before=LATER) for n in range(5 * COMPARED)]
     tasks += [task(dataset, 1_000 + n, f"derive:{n}") for n in range(5 * COMPARED)]
     store(storage, tasks)
@@ -213,10 +231,11 @@ def test_a_unit_is_found_if_all_that_are_compared_wait(storage: SqlStorage) -> N
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_units_of_a_part_are_ready_and_take_turns(storage: SqlStorage, seed: int) -> None:
+def test_units_of_a_part_are_ready_and_take_turns(
+    storage: SqlStorage, dataset: Dataset, seed: int
+) -> None:
     """In backlogs of any form. If few tasks are due, the answer is that of the rule."""
     dice = random.Random(seed)
-    dataset = storage.write(lambda tx: populate(tx, "w"))
     times = [IMMEDIATELY] * 3 + [NOW - timedelta(hours=1), LATER, NEVER, NEVER - timedelta(days=1)]
     number = 0
     for size in (COMPARED // 2, *(dice.randint(50, 200) for _ in range(5))):
