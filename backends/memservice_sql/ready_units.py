@@ -1,10 +1,11 @@
 """Which units are ready (`memservice.spi.repositories.Tasks.ready`), at a cost that does not grow
 with the number of pending tasks.
 
-Only a part of a large backlog is compared: the tasks that are due longest, and those that are due
-longest of each kind in each workspace, so that nobody waits for the backlog of another; and some
-units, in turn, so that none waits behind a unit that is leased or backs off. If few tasks are due,
-or few units have any, the part is the whole. All are compared if none of the part is ready.
+All pending tasks of a small backlog are compared, and a part of a large one: the tasks that are due
+longest, and those that are due longest of each kind in each workspace, so that nobody waits for the
+backlog of another; and some units, in turn, so that none waits behind a unit that is leased or
+backs off. If few tasks are due, or few units have any, the part is the whole. All are compared if
+none of the part is ready.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from memservice_sql.types import KEY, TEXT
 MIN_COMPARED = 250
 """Due tasks, units, and pairs of a workspace and a kind that are compared, if no more are
 needed."""
+SMALL_BACKLOGS = 4
+"""Times as many pending tasks are compared at once, without a search for a part of them."""
 EACH = 2
 """Tasks of each pair that are compared at least."""
 MAX_POSITIONS = 100
@@ -54,6 +57,8 @@ class ReadyUnits:
         return max(MIN_COMPARED, self.limit)
 
     def units(self) -> list[str]:
+        if self._are_few():
+            return self._ready(None)
         due = self._longest_due()
         if sum(due.values()) < self._compared:
             return self._ready(due)
@@ -78,6 +83,22 @@ class ReadyUnits:
         self, name: Hashable, write: Callable[[Slots], sa.Executable], values: Sequence[Any]
     ) -> list[Any]:
         return self.rows.run(("ready units", name), write, values).fetchall()
+
+    def _are_few(self) -> bool:
+        """Whether to compare all pending tasks costs as little as to find a part of them."""
+        few = SMALL_BACKLOGS * self._compared
+
+        def write(slots: Slots) -> sa.Executable:
+            tasks = t.tasks
+            # In the order of an index, which has the pending tasks only.
+            pending = (
+                sa.select(_ONE).where(_is_pending(tasks)).order_by(tasks.c.not_before, tasks.c.key)
+            )
+            pending = window(pending, slots, few, 0)
+            return sa.select(sa.func.count()).select_from(pending.subquery())
+
+        ((number,),) = self._run("few", write, [few])
+        return int(number) < few
 
     def _longest_due(self) -> dict[str, int]:
         """The units of the tasks that are due longest, with their number."""

@@ -180,8 +180,21 @@ def test_a_search_for_ready_units_reads_as_much_in_any_backlog(
                 assert tx.tasks.ready(NOW, 5, LATEST, ["busy"])
         counts.append(numbers)
     small, large = counts
-    assert len(small) == len(large) <= 5
+    assert len(small) == len(large) <= 6
     assert sum(large) <= 2 * sum(small) + COMPARED
+
+
+def test_a_small_backlog_is_compared_as_a_whole(
+    storage: SqlStorage, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find a part of it would take longer."""
+    few = ready_units.SMALL_BACKLOGS * COMPARED
+    tasks = in_many_units(dataset, few)
+    for added, number_of_statements in ((tasks[1:], 2), (tasks[:1], 6)):
+        store(storage, added)
+        with storage.read() as tx, counting(tx, monkeypatch) as numbers:
+            assert len(tx.tasks.ready(NOW, 5, LATEST)) == 5
+        assert len(numbers) == number_of_statements
 
 
 def test_no_workspace_or_kind_waits_for_the_backlog_of_another(
