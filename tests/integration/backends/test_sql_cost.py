@@ -28,12 +28,14 @@ from support.stores.stores import migrated_on
 pytestmark = pytest.mark.xdist_group("sql-cost")
 
 SMALL = 10
+SCANNED_BELOW = 10_000
+"""Rows. PostgreSQL scans smaller tables, unless it is told to do so only if no index helps."""
 STORES = [
     pytest.param(("sqlite", 1_000), id="sqlite"),
-    # The statements are those of SQLite, and so are the indexes.
-    pytest.param(("postgres", 10_000), marks=pytest.mark.heavy, id="postgres"),
+    pytest.param(("postgres", 50), id="small postgres"),
+    pytest.param(("postgres", SCANNED_BELOW), marks=pytest.mark.heavy, id="postgres"),
 ]
-"""Where, and the larger size. PostgreSQL scans small tables."""
+"""Where, and the larger size."""
 
 
 @dataclass
@@ -303,6 +305,8 @@ def test_nothing_scans_a_large_table(sized: tuple[Sized, ...]) -> None:
     with storage.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
         plan = plan_of_postgres if isinstance(driver, psycopg.Connection) else plan_of_sqlite
+        if isinstance(driver, psycopg.Connection) and sized[-1].size < SCANNED_BELOW:
+            driver.execute("SET enable_seqscan = off")
         assert [
             (step, sql)
             for sql in storage.statements.texts
