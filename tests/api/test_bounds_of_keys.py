@@ -195,6 +195,22 @@ class TestChatOfTheFirstGeneration:
         assert auth_client.call("GET", f"{alice}/sessions/{own}/clone", token).status_code == 404
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("generation", LATER)
+def test_messages_after_a_peer_left_are_not_in_answers(
+    auth_client: AuthClient, generation: str
+) -> None:
+    """Each of these generations has a route of its own for chats."""
+    auth_client.do("DELETE", f"{SESSIONS}/room/peers", ["alice"])
+    say(auth_client, "room", ("bob", "The wedding surprise is a balloon ride."))
+    path = f"/{generation}/workspaces/acme/peers/alice/chat"
+    body = {"query": "wedding surprise balloon ride?"}
+    for token, learns in ((ALICE, False), (auth_client.admin, True)):
+        answer = auth_client.call("POST", path, token, json=body)
+        assert answer.status_code == 200
+        assert ("balloon" in answer.get_json()["content"]) is learns
+
+
 class TestGettingWhatExists:
     @pytest.mark.slow
     @pytest.mark.parametrize("generation", LATER)

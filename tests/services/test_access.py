@@ -12,9 +12,15 @@ import pytest
 
 from memservice import services
 from memservice.domain.errors import Unauthorised
+from memservice.domain.records import Conclusion
 from memservice.services.auth import policy
+from memservice.services.auth.bounds import bounds_for
 from memservice.services.auth.principal import Principal
 from memservice.services.tasks.jobs import JobFilter
+from memservice.services.v1 import collections
+from memservice.spi.storage import Transaction
+from services.conftest import OpenServices
+from support.services.services import WORKSPACE as ID
 
 NAMES = {
     "workspace_id": "acme",
@@ -129,3 +135,30 @@ def test_the_narrowest_name_counts(names: dict[str, Any], let_in: set[str]) -> N
             continue
         permitted.add(name)
     assert permitted == let_in
+
+
+def read_with(tx: Transaction, **names: Any) -> set[str]:
+    """The conclusions that a key with these names may read."""
+    workspace = tx.workspaces.by_slug(ID)
+    assert workspace is not None
+    bounds = bounds_for(tx, Principal(workspace_id=ID, **names), workspace)
+    return {row.content for row in tx.rows.page(Conclusion, bounds.condition)}
+
+
+def test_the_narrowest_name_decides_which_conclusions_are_read(open_services: OpenServices) -> None:
+    services = open_services()
+    services.say("room", ("ann", "hello"), ("bob", "hello"))
+    services.conclude("ann", "ann", "likes tea", session="room")
+    services.conclude("ann", "ann", "likes rain")
+    services.conclude("ann", "bob", "bob likes tea")
+    services.conclude("bob", "ann", "ann likes tea")
+    rt = services.rt
+    with rt.storage.read() as tx:
+        located = tx.workspaces.locate(ID, peer_id="ann")
+    assert located.peer is not None
+    ann = located.peer
+    derived = rt.storage.write(lambda tx: collections.ensure_derived(rt, tx, ann))
+    with rt.storage.read() as tx:
+        assert read_with(tx, peer_id="ann") == {"likes tea", "likes rain", "bob likes tea"}
+        assert read_with(tx, peer_id="ann", session_id="room") == {"likes tea"}
+        assert read_with(tx, collection=derived.uid) == {"likes tea", "likes rain"}
