@@ -285,6 +285,23 @@ def test_a_word_file_too_large_for_memory_is_reported(
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 
+def test_an_error_of_the_xml_library_without_a_name_is_exhausted_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As its errors are for the file above, which takes seconds to read."""
+    import docx
+
+    data = docx_of("a")
+
+    def exhausted(file: object) -> None:
+        raise SyntaxError("unknown error, line 1, column 1")
+
+    monkeypatch.setattr(docx, "Document", exhausted)
+    answer = reader._answer("docx", data, 1, MANY, MANY)
+    assert answer["error"] == reader.TOO_LONG
+    assert "takes too much memory" in answer["message"]
+
+
 @pytest.mark.slow
 def test_the_number_of_concurrent_readers_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "WAIT_SECONDS", 0.05)
