@@ -222,10 +222,14 @@ class TestWhatIsCounted:
     ) -> None:
         say(pipeline, *range(10))
         total(pipeline, FILTERS[0])
-        later = time.monotonic() + matching_totals.SECONDS
-        monkeypatch.setattr(matching_totals, "time", SimpleNamespace(monotonic=lambda: later))
-        total(pipeline, FILTERS[0])
-        assert counted == [5, 5]
+        began = time.monotonic()
+        # What is added meanwhile does not put that off.
+        for seconds in (matching_totals.SECONDS - 60, matching_totals.SECONDS):
+            later = SimpleNamespace(monotonic=lambda now=began + seconds: now)
+            monkeypatch.setattr(matching_totals, "time", later)
+            say(pipeline, 11)
+            total(pipeline, FILTERS[0])
+        assert counted == [5, 1, 7]
 
     def test_the_number_of_remembered_totals_is_limited(
         self, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
