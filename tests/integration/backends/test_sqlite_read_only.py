@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from memservice.cli.options import State
+from memservice.cli.serve import _prepared
 from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.services.auth.principal import Principal
@@ -54,6 +56,19 @@ def test_a_read_only_file_is_read_without_creating_files(backup: Path, read_only
     with pytest.raises(Unavailable, match="is on a read-only file system"):
         storage.write(lambda tx: tx.facts.set("a", "b"))
     storage.close()
+    assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
+
+
+def test_a_start_on_a_read_only_file_says_why(
+    backup: Path, read_only: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_CONNECTION_URI", f"sqlite:///{backup}")
+    state = State(None)
+    with pytest.raises(
+        Unavailable,
+        match=r"backup\.db is on a read-only file system: .* not served",
+    ):
+        _prepared(state, state.settings.server, with_worker=False)
     assert [path.name for path in backup.parent.iterdir()] == ["backup.db"]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from memservice.serving import preloading
+
 LOOK = """
 import json, sys, threading
 from memservice.serving.preloading import preload
@@ -52,9 +54,7 @@ def test_an_unreachable_database_does_not_matter(tmp_path: Path) -> None:
     assert {"memservice_postgres.storage", "memservice_postgres.vectors"} <= modules
 
 
-# By default, test_starting.py looks at what a start with wrong settings says.
-@pytest.mark.heavy
-@pytest.mark.parametrize(
+WRONG = pytest.mark.parametrize(
     "wrong",
     [
         {"DB_CONNECTION_URI": "nonsense://"},
@@ -63,6 +63,23 @@ def test_an_unreachable_database_does_not_matter(tmp_path: Path) -> None:
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
+
+
+@WRONG
+def test_wrong_settings_are_no_error_before_a_fork(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
+    """test_starting.py looks at what a start with them says."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preloading, "_has_storage", False)
+    for name, value in wrong.items():
+        monkeypatch.setenv(name, value)
+    preloading.preload()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.heavy
+@WRONG
 def test_wrong_settings_are_left_for_the_processes_to_report(
     tmp_path: Path, wrong: dict[str, str]
 ) -> None:

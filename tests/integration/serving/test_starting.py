@@ -76,7 +76,8 @@ def test_a_start_without_settings_creates_the_database_and_logs_its_components(
     assert any(until_derived(service, number) < 2.0 for number in range(10)), (
         "what is said is known within two seconds, unless the machine is busy"
     )
-    assert service.server.stop() == 0
+    assert service.server.stop(signal.SIGINT) == 0, "as Ctrl-C does"
+    assert "Traceback" not in service.server.log
     assert "WARNING" not in service.server.log
 
 

@@ -162,6 +162,9 @@ def test_the_image_installs_existing_extras_and_serves(docker: Path, root: Path)
     python = re.fullmatch(r"python:(3\.\d+)-slim", last.base)
     assert python is not None
     assert build.base == last.base
+    (installed,) = re.findall(r"__path__\)'\)/docker/(\S+)\" (\S+)$", build.last("RUN"))
+    assert (docker / installed[0]).is_file()
+    assert installed[1] == f"/opt/memservice/bin/{command_of(last)[0]}"
     assert f"Programming Language :: Python :: {python[1]}" in setup["metadata"]["classifiers"]
 
 
@@ -194,6 +197,7 @@ def test_an_interrupted_first_start_is_repeated(docker: Path, tmp_path: Path) ->
     assert second.returncode == 0, second.stderr
     assert re.search(r"^admin key +\S+\.\S+\.\S+$", second.stdout, re.M)
     assert (tmp_path / ".env").read_text(encoding="utf-8") == text, "one secret"
+    assert not (tmp_path / ".no-admin-key").exists(), "the next start would print another key"
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from gunicorn.errors import HaltServer
@@ -41,15 +43,21 @@ def test_without_a_supervisor_nobody_waits() -> None:
     start_pipe.wait()
 
 
-def test_a_second_process_that_cannot_start_does_not_interrupt_the_end() -> None:
+def test_a_second_process_that_cannot_start_does_not_interrupt_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reaped: list[str] = []
 
     def reap_workers() -> None:
         reaped.append("a worker")
         raise HaltServer("App failed to load.", 4)
 
-    reap = gunicorn_config.halting_once(reap_workers)
+    # Both are for processes that fork.
+    monkeypatch.setattr(gunicorn_config, "importing", nullcontext)
+    monkeypatch.setattr(gunicorn_config, "preload", lambda: None)
+    server = SimpleNamespace(reap_workers=reap_workers)
+    gunicorn_config.on_starting(server)
     with pytest.raises(HaltServer):
-        reap()
-    reap()
+        server.reap_workers()
+    server.reap_workers()
     assert len(reaped) == 2
