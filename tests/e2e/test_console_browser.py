@@ -14,7 +14,7 @@ from werkzeug.serving import make_server
 from memservice.domain.records import FAILED, Task
 from support.api.console_site import Site, opened
 from support.browser import chromium
-from support.browser.checks import overflow
+from support.browser.checks import overflow, refresh_is_held_back
 from support.browser.walk import SMALL, Reader
 
 pytestmark = [
@@ -123,18 +123,6 @@ def test_a_download_shows_its_progress(page: Any, tmp_path: Path) -> None:
     assert bar.evaluate("bar => bar.value === bar.max && bar.max > 32")
 
 
-REFRESH = """() => {
-    const part = document.getElementById("jobs");
-    const detail = { elt: part };
-    const options = { bubbles: true, cancelable: true, detail };
-    const event = new CustomEvent("htmx:beforeRequest", options);
-    document.activeElement.blur();
-    part.dispatchEvent(event);
-    return event.defaultPrevented;
-}"""
-"""Whether the page holds back the next refresh."""
-
-
 def test_a_refresh_shows_new_jobs_but_keeps_what_was_chosen(
     site: tuple[Site, str], page: Any
 ) -> None:
@@ -150,9 +138,9 @@ def test_a_refresh_shows_new_jobs_but_keeps_what_was_chosen(
     add("first")
     chosen = page.get_by_label("Choose erase first")
     chosen.wait_for(timeout=15_000)
-    assert not page.evaluate(REFRESH)
+    assert not refresh_is_held_back(page)
     chosen.check()
-    assert page.evaluate(REFRESH), "a refresh would undo the choice"
+    assert refresh_is_held_back(page), "a refresh would undo the choice"
     assert chosen.is_checked()
 
 

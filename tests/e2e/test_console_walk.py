@@ -22,6 +22,7 @@ from support.browser.checks import (
     accessibility_violations,
     layout_problems,
     page_problems,
+    refresh_is_held_back,
     tab_through,
 )
 from support.browser.client_process import ClientProcess, client_process
@@ -153,6 +154,17 @@ def test_a_workspace_is_configured(walk: Walk) -> None:
     assert page.get_by_role("status").inner_text() == "Saved."
 
 
+def test_a_download_shows_its_progress(walk: Walk) -> None:
+    page = walk.owner.page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "garden.jsonl"
+    progress = page.locator("#export-progress")
+    progress.get_by_text("Complete: 3 lines").wait_for()
+    assert progress.locator("progress").evaluate("bar => bar.value === bar.max")
+    walk.owner.watch.check()
+
+
 def new_key(walk: Walk, label: str) -> str:
     """An admin key, as the page shows it once."""
     page = walk.owner.open("/console/keys")
@@ -177,6 +189,9 @@ def test_messages_of_the_client_are_shown(walk: Walk) -> None:
     page = walk.owner.open(SESSION)
     assert page.locator(".transcript > li").count() == 10
     assert "Balthazar" in page.locator("#m1").inner_text()
+    moment = page.locator("main time").first
+    assert "UTC" not in moment.inner_text(), "it is in the zone of the reader"
+    assert "UTC" in moment.get_attribute("title")
 
 
 def test_a_failed_job_is_retried_and_its_conclusion_is_shown(walk: Walk) -> None:
@@ -186,8 +201,10 @@ def test_a_failed_job_is_retried_and_its_conclusion_is_shown(walk: Walk) -> None
     eventually(lambda: walk.owner.open(failed) and rows.count() == len(MESSAGES), pause=0.5)
     page = walk.owner.page
     walk.model.text = json.dumps({"statements": [STATEMENT]})
+    assert not refresh_is_held_back(page)
     for box in page.locator("#jobs input[type=checkbox]").all():
         box.check()
+    assert refresh_is_held_back(page), "a refresh would undo the choice"
     walk.owner.press("Retry")
     assert "tried again" in page.get_by_role("status").inner_text()
     page = walk.owner.until(ALICE, STATEMENT["content"])

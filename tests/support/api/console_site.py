@@ -63,6 +63,8 @@ class Page(HTMLParser):
         assert tag != "style", f"{self.url}: a style inside the page"
         for name in attributes:
             assert not name.startswith("on"), f"{self.url}: a script in the attribute {name}"
+        if attributes.get("class") == "copy" or "data-mirrors" in attributes:
+            assert "hidden" in attributes, f"{self.url}: {tag} does nothing without JavaScript"
             assert name != "style", f"{self.url}: a style in an attribute"
             assert not name.startswith("hx-on"), f"{self.url}: a script for htmx"
         if tag == "script":

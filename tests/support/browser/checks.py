@@ -41,6 +41,15 @@ _UNFOCUSABLE = f"""() => {{
     document.activeElement.blur();
     return wrong;
 }}"""
+_REFRESH = """() => {
+    const part = document.getElementById("jobs");
+    const detail = { elt: part };
+    const options = { bubbles: true, cancelable: true, detail };
+    const event = new CustomEvent("htmx:beforeRequest", options);
+    document.activeElement.blur();
+    part.dispatchEvent(event);
+    return event.defaultPrevented;
+}"""
 _NUMBER_OF_CONTROLS = f"() => {{ {CONTROLS} return controls.length; }}"
 _POSITION = f"() => {{ {CONTROLS} return controls.indexOf(document.activeElement); }}"
 
@@ -87,6 +96,12 @@ def layout_problems(page: Any) -> list[str]:
 def page_problems(page: Any) -> list[str]:
     """A line for each thing that is wrong with the page at its present width."""
     return [*layout_problems(page), *accessibility_violations(page)]
+
+
+def refresh_is_held_back(page: Any) -> bool:
+    """Whether the page of the jobs prevents its next refresh."""
+    is_held_back: bool = page.evaluate(_REFRESH)
+    return is_held_back
 
 
 def tab_through(page: Any) -> tuple[list[int], int]:
