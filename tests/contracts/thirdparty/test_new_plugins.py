@@ -158,6 +158,34 @@ def test_what_is_written_for_each_kind_can_be_imported(sources: Path) -> None:
     assert set(result.stdout.split()) == set(KINDS)
 
 
+ALONE = ("vector-index", "embedder", "reasoner", "webhook-transport")
+"""Kinds whose tests open what is written themselves, and take little time."""
+
+
+def test_some_kinds_pass_their_own_tests_without_being_installed(sources: Path) -> None:
+    running = """
+        import sys
+        from pathlib import Path
+        import hypothesis, pytest
+        hypothesis.settings.register_profile("few", max_examples=3)
+        hypothesis.settings.load_profile("few")
+        sys.path += sys.argv[1:]
+        options = ("-q", "-p", "no:cacheprovider", "--import-mode", "importlib", "-c", "/dev/null")
+        folders = [str(Path(source, "tests")) for source in sys.argv[1:]]
+        raise SystemExit(pytest.main([*options, "--rootdir", ".", *folders]))
+    """
+    result = preloaded.run_python(
+        textwrap.dedent(running),
+        *(str(sources / kind) for kind in ALONE),
+        folder=sources,
+        settings={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+    assert result.returncode == 0, result.stdout[-4_000:] + result.stderr
+    summary = re.search(r"^(\d+) passed", result.stdout, re.M)
+    assert summary is not None, result.stdout
+    assert int(summary[1]) > 100
+
+
 def test_what_is_written_has_no_faults_that_ruff_finds(sources: Path) -> None:
     options = ("--isolated", "--no-cache", ".")
     result = run(sys.executable, "-m", "ruff", "check", *options, cwd=sources)
