@@ -1,38 +1,54 @@
 """`memservice bench run` with a scratch instance and the scripted model. By default, the instance
-is a fork: it starts faster."""
+is a fork with one process that answers: it starts faster."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO
 
 import pytest
 from click.testing import CliRunner
 
-from memservice_bench import instance, run
+from memservice_bench import instance
 from memservice_bench.command import bench
 from memservice_bench.run import RESULTS, read_facts, read_results
-from support.clients.server import serving
+from support.processes import preloaded
+from support.processes.command import environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-@contextmanager
-def forked(folder: Path, settings: Mapping[str, str]) -> Iterator[str]:
-    """As `instance.served`, with one process that answers."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with serving(folder, WORKERS="1", **settings) as server:
-        yield server.url
+def fork(
+    command: Sequence[str], env: Mapping[str, str], stdout: IO[bytes], stderr: int
+) -> preloaded.Process:
+    """As `subprocess.Popen`, for `python -m memservice …`."""
+    assert stderr == subprocess.STDOUT
+    settings = {name: value for name, value in env.items() if os.environ.get(name) != value}
+    folder = Path(stdout.name).parent
+    return preloaded.start(command[3:], folder, environment(WORKERS="1", **settings), stdout)
 
 
-@pytest.mark.parametrize("served", [forked, pytest.param(instance.served, marks=pytest.mark.heavy)])
+FORKS = SimpleNamespace(
+    Popen=fork, STDOUT=subprocess.STDOUT, TimeoutExpired=subprocess.TimeoutExpired
+)
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        pytest.param(FORKS, id="forks"),
+        pytest.param(subprocess, marks=pytest.mark.heavy, id="processes"),
+    ],
+)
 def test_a_run_grades_the_prompts_and_can_be_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: Callable[..., Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: object
 ) -> None:
-    monkeypatch.setattr(run, "served", served)
+    monkeypatch.setattr(instance, "subprocess", processes)
     words = ["run", str(tmp_path), "--count", "1", "--limit", "8"]
     outcome = CliRunner().invoke(bench, words)
     assert outcome.exit_code == 0, outcome.output

@@ -20,6 +20,7 @@ from memservice.cli import cli
 from memservice.compose import open_runtime
 from memservice.domain.errors import ConfigurationError
 from memservice.settings import load_settings
+from memservice_mcp import forwarding
 from support.clients.older_generations import ADMIN, SECRET
 from support.clients.server import Server
 from support.processes.command import MEMSERVICE, environment
@@ -124,6 +125,24 @@ def test_the_sdks_client_uses_every_tool_over_stdio_on_a_store(tmp_path: Path) -
     with runtime.storage.read() as tx:
         assert tx.workspaces.locate("home", peer_id="alice").peer is not None
     runtime.close()
+
+
+def test_a_server_is_used_with_the_key_the_workspace_and_the_peer_of_the_call(
+    keyed_server: Server, workspace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the next test, but the client is in this process."""
+    instructions = []
+
+    async def serve(server: Any) -> None:
+        async with Client(server) as client:
+            await use(client)
+            instructions.append(client.instructions or "")
+
+    monkeypatch.setattr(forwarding, "serve", serve)
+    options = ("--url", keyed_server.url, "--workspace", workspace, "--peer", "alice")
+    result = CliRunner().invoke(cli, ["mcp", *options], env={"MEMSERVICE_API_KEY": ADMIN})
+    assert result.exit_code == 0, result.exception
+    assert "long-term memory" in instructions[0]
 
 
 @pytest.mark.heavy
