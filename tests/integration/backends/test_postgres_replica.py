@@ -302,7 +302,20 @@ def test_a_promoted_replica_is_not_read(own_pair: Pair, impatient: None) -> None
     storage.close()
 
 
-# By default, the next test and the one before refuse a replica.
+def test_a_replica_on_another_timeline_is_not_read(
+    one: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the replica of an earlier primary is; see the next test."""
+    eventually(lambda: at_replica(one), "the replica answers")
+    own_timeline = "substr(pg_walfile_name(lsn), 1, 8)"
+    assert own_timeline in replicas._POSITION
+    monkeypatch.setattr(
+        replicas, "_POSITION", replicas._POSITION.replace(own_timeline, "'FFFFFFFF'")
+    )
+    assert not at_replica(one)
+    assert (reads(one).behind, reads(one).away) == (1, 0)
+
+
 @pytest.mark.heavy
 def test_a_replica_of_an_earlier_primary_is_not_read(own_pair: Pair, impatient: None) -> None:
     """After a failover, its positions do not compare with those of the new primary."""

@@ -190,16 +190,17 @@ def test_a_long_requested_pause_is_not_waited_for(
     assert (caught.value.retryable, caught.value.retry_after, len(calls)) == (True, 60.0, 1)
 
 
+@pytest.mark.parametrize("protocol", ["openai", "gemini"])
 def test_a_query_is_tried_once_within_its_timeout(
-    server: Server, open_embedder: OpenEmbedder
+    server: Server, open_embedder: OpenEmbedder, protocol: str
 ) -> None:
     server.then(fails(503))
     with pytest.raises(ModelFailure):
-        open_embedder("openai", "/v1", model="m").embed(["a"], "query")
+        open_embedder(protocol, "/v1", model="m").embed(["a"], "query")
     assert len(server.requests) == 1
     server.then(lambda handler, request: handler.wait_to_be_left())
     with pytest.raises(ModelFailure, match=r"longer than 0\.3 s"):
-        open_embedder("openai", "/v1", model="m", query_seconds=0.3).embed(["a"], "query")
+        open_embedder(protocol, "/v1", model="m", query_seconds=0.3).embed(["a"], "query")
     assert server.left.wait(20)
 
 
