@@ -274,7 +274,6 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         formats.text_of("docx", docx_bomb(60_000_000), MANY * 20)
 
 
-@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_word_file_too_large_for_memory_is_reported(
     monkeypatch: pytest.MonkeyPatch,
