@@ -39,7 +39,7 @@ def share_statements(patch: pytest.MonkeyPatch) -> None:
             if kind not in stores:
                 stores[kind] = Store(dialect, sqlalchemy_dialect)
             vars(self).update(vars(stores[kind]))
-            self.dialect = dialect
+            self.dialect, self.ready_positions = dialect, {}
 
     patch.setattr(sql_storage, "Store", SharedStore)
 
