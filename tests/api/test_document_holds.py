@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import jwt
@@ -30,6 +30,9 @@ from memservice.api.routing import walk
 from memservice.app import create_app
 from memservice.compose import open_runtime
 from memservice.settings import load_settings
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 GROUPS = (health.routes, *v3.GROUPS)
 SECRET = "s" * 40
@@ -71,6 +74,20 @@ MANY = settings(
 )
 
 
+def sent_whole(app: WSGIApplication) -> WSGIApplication:
+    """The application, whose answers are read and closed as a server does it. The client of
+    schemathesis leaves those that are streamed open, and they keep their slots."""
+
+    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+        chunks = app(environ, start_response)
+        try:
+            return [b"".join(chunks)]
+        finally:
+            getattr(chunks, "close", lambda: None)()
+
+    return answer
+
+
 class DocumentedApi:
     """A workspace in which there is one of everything, and the document's operations on it."""
 
@@ -82,6 +99,7 @@ class DocumentedApi:
         }
         self.runtime = open_runtime(load_settings(environ={}, overrides=overrides), "api")
         self.app: Flask = create_app(runtime=self.runtime)
+        self.app.wsgi_app = sent_whole(self.app.wsgi_app)  # type: ignore[assignment, method-assign]
         self.schema: OpenApiSchema = schemathesis.openapi.from_wsgi(
             f"/{generation}/openapi.json", self.app
         )
