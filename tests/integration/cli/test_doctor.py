@@ -62,6 +62,7 @@ def test_a_working_installation_has_no_findings(pipeline: Pipeline) -> None:
     assert {one.state for one in doctor.look(pipeline.rt)} == {OK}, doctor.look(pipeline.rt)
 
 
+@pytest.mark.every_storage("sqlite")
 def test_pending_work_without_a_worker_is_reported(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I keep bees."))
     if has_workers(pipeline):
@@ -88,6 +89,7 @@ def test_a_worker_without_heartbeats_is_not_listed(pipeline: Pipeline) -> None:
         assert heartbeats.workers(tx, pipeline.clock()) == []
 
 
+@pytest.mark.every_storage("sqlite")
 def test_workers_with_different_models_are_reported(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def test_an_override_pauses_work_without_any_setting(open_runtime: Open) -> None
     assert budget.paused_until(rt, workspace.key) is None
 
 
+@pytest.mark.every_storage("sqlite")
 def test_other_processes_follow_within_seconds(
     open_runtime: Open, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -140,6 +140,7 @@ class TestByThemselves:
         assert len(timers(pipeline)) == 1
         assert pipeline.counts()[3] == 0
 
+    @pytest.mark.every_storage("sqlite")
     def test_a_timer_survives_a_restart(
         self, open_pipeline: OpenPipeline, request: pytest.FixtureRequest
     ) -> None:

@@ -80,6 +80,7 @@ def test_each_sweep_reclaims_for_a_limited_time(
     assert time.monotonic() - began < 20, "the next sweep goes on"
 
 
+@pytest.mark.every_storage("sqlite")
 def test_texts_of_an_erased_workspace_are_not_left_in_the_file(pipeline: Pipeline) -> None:
     if pipeline.rt.storage.name != "sqlite":
         pytest.skip("a matter of SQLite's file")

@@ -159,6 +159,7 @@ def test_an_embedder_that_hangs_delays_only_the_first_query(
     assert len(endpoint.requests) == request_count + 3, "asked again, and as ever once it answered"
 
 
+@pytest.mark.every_storage("sqlite")
 def test_changing_the_embedder_keeps_existing_vectors(
     open_pipeline: OpenPipeline, endpoint: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -575,6 +575,7 @@ class TestAnIndexThatIsAway:
             copy(export.lines(filled.rt, "w", EVERYTHING), target.rt, "w", EVERYTHING)
 
 
+@pytest.mark.every_storage("sqlite")
 def test_one_storage_is_not_copied_to_itself(
     filled: Pipeline, second: Pipeline, open_pipeline: OpenPipeline
 ) -> None:

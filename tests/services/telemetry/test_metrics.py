@@ -341,6 +341,7 @@ def test_tokens_come_from_the_events(open_services: OpenServices) -> None:
     )
 
 
+@pytest.mark.every_storage("sqlite")
 def test_connections_are_reported_if_the_storage_counts_them(open_services: OpenServices) -> None:
     metrics = Metrics("memservice", "deriver")
     services = open_services(role="worker", metrics=metrics)
