@@ -5,6 +5,8 @@ made from the code are read before Sphinx converts them: that of all takes half 
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import io
 import json
 import re
 import shutil
@@ -16,6 +18,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
+from typing import Any
 
 import pytest
 import snowballstemmer
@@ -93,6 +97,65 @@ def test_every_page_is_in_the_site(site: Path, root: Path) -> None:
     }
     assert written <= pages_built
     assert {"generated/messages", "generated/changelog", "search", "genindex"} <= pages_built
+
+
+FENCE = re.compile(r"^ *(`{3,})(\w+)[^\n]*\n(.*?)^ *\1$", re.M | re.S)
+
+
+def test_every_block_of_code_is_highlighted(root: Path) -> None:
+    """Sphinx warns of a language that Pygments does not know, and of text that is not in it."""
+    from pygments.lexers import get_lexer_by_name
+    from pygments.token import Error
+
+    faults, lexers = [], dict[str, Any]()
+    for page in (root / "docs").rglob("*.md"):
+        for _, name, text in FENCE.findall(page.read_text(encoding="utf-8")):
+            if "generated" not in page.parts:
+                lexer = lexers.setdefault(name, get_lexer_by_name(name))
+                faults += [
+                    (page.name, part) for kind, part in lexer.get_tokens(text) if kind in Error
+                ]
+    assert faults == []
+    assert {"sh", "python", "toml"} <= lexers.keys()
+
+
+def docstrings(module: ModuleType) -> Iterator[str]:
+    """That of a module, and those of its own classes, functions and properties."""
+    own = [
+        member
+        for member in vars(module).values()
+        if inspect.isfunction(member) or inspect.isclass(member)
+        if member.__module__ == module.__name__
+    ]
+    inner = [
+        member
+        for kind in own
+        if inspect.isclass(kind)
+        for member in vars(kind).values()
+        if inspect.isfunction(member) or isinstance(member, property)
+    ]
+    for documented in (module, *own, *inner):
+        if not getattr(documented, "__name__", "").startswith(("test_", "_")):
+            yield inspect.cleandoc(documented.__doc__ or "")
+
+
+def test_every_docstring_is_valid_markup(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the modules that plugins are written with, as autodoc gives them to docutils."""
+    monkeypatch.syspath_prepend(root / "docs")
+    from docutils.core import publish_doctree
+    from generators import python_pages
+
+    texts = {
+        python_pages.converted(text)
+        for package in python_pages.PACKAGES
+        for module in python_pages._modules(package)
+        for text in docstrings(importlib.import_module(module))
+    }
+    assert len(texts) > 400
+    warnings = io.StringIO()
+    settings = {"warning_stream": warnings, "report_level": 2, "syntax_highlight": "none"}
+    publish_doctree("\n\n".join(sorted(texts)), settings_overrides=settings)
+    assert warnings.getvalue() == ""
 
 
 def check_that_nothing_is_loaded(site: Path) -> None:
