@@ -70,8 +70,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--storage",
         choices=(*STORAGES["storage_name"], "all"),
-        help="run the tests that need a store on this storage, or on all of them; without it, on "
-        f"{DEFAULT_STORAGE}, and on those that its mark every_storage names, or on all of them",
+        help="run the tests that need a store on this storage, or on all of them; without it, they "
+        f"run on {DEFAULT_STORAGE}, and tests marked every_storage on those that the mark names, "
+        "or on all of them if it names none",
     )
 
 

@@ -27,9 +27,9 @@ from memservice_sql.types import KEY, TEXT
 MIN_COMPARED = 250
 """Due tasks, units, and pairs of a workspace and a kind that are compared, if no more are
 needed."""
-SMALL_BACKLOGS = 4
-"""Times as many pending tasks are compared at once, without a search for a part of them."""
-EACH = 2
+SMALL_BACKLOG_FACTOR = 4
+"""A backlog of fewer pending tasks than this times those that are compared is compared whole."""
+MIN_PER_PAIR = 2
 """Tasks of each pair that are compared at least."""
 MAX_POSITIONS = 100
 """Lists of kinds whose positions are remembered. A worker has a few."""
@@ -86,7 +86,7 @@ class ReadyUnits:
 
     def _are_few(self) -> bool:
         """Whether to compare all pending tasks costs as little as to find a part of them."""
-        few = SMALL_BACKLOGS * self._compared
+        few = SMALL_BACKLOG_FACTOR * self._compared
 
         def write(slots: Slots) -> sa.Executable:
             tasks = t.tasks
@@ -230,7 +230,7 @@ class ReadyUnits:
                 sa.select(outside),
             )
 
-        each = max(EACH, self._compared // max(1, len(listed_pairs)))
+        each = max(MIN_PER_PAIR, self._compared // max(1, len(listed_pairs)))
         values = [
             dialect.list_value(listed_pairs or [_BEFORE_ALL]),
             each,

@@ -11,13 +11,18 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib import import_module
+from inspect import isfunction
 from itertools import chain
+from pkgutil import iter_modules
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
+from memservice.api import v2
+from memservice.api.routing import walk
 from memservice.app import create_app
 from memservice.services.transfer import export
 from memservice.services.transfer.export import ExportOptions
@@ -315,19 +320,29 @@ def leaked(workspaces: TwoWorkspaces, names: str, text: str) -> list[str]:
     ]
 
 
+def own_handlers_of_v2() -> set[tuple[str, str]]:
+    """The routes of generation 2 with a handler of their own. The others have that of a route of
+    generation 3."""
+    modules = [import_module(f"{v2.__name__}.{each.name}") for each in iter_modules(v2.__path__)]
+    names = {
+        name
+        for module in modules
+        for name, member in vars(module).items()
+        if isfunction(member) and member.__module__ == module.__name__
+    }
+    return {
+        (operation.method, operation.rule) for operation, name in walk(v2.GROUPS) if name in names
+    }
+
+
 def cases() -> list[Any]:
-    """All routes. Those of generation 2 that have the handler of a route of generation 3 are left
-    to the profile `full`."""
-    every = routes()
+    """All routes. Those of generation 2 that have the handler of a route of generation 3, and its
+    early paths under `/v1/workspaces`, are left to the profile `full`."""
+    own = own_handlers_of_v2()
     return [
-        pytest.param(
-            method,
-            rule,
-            marks=[pytest.mark.heavy]
-            if (method, "/v3/" + rule[4:]) in every and not rule.startswith("/v3/")
-            else [],
-        )
-        for method, rule in every
+        pytest.param(method, rule, marks=[] if is_default else [pytest.mark.heavy])
+        for method, rule in routes()
+        for is_default in [rule.startswith(("/v3/", "/v1/apps")) or (method, rule) in own]
     ]
 
 

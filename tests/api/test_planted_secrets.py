@@ -636,7 +636,8 @@ class Answers:
     ("keys", "generations"),
     [
         (SOME, ("/v1/apps", "/v3/")),
-        # Generation 2 has the handlers of generation 3, and test_attacks_across reads all of them.
+        # By default, test_attacks_across asks the routes of generation 2 that have handlers of
+        # their own, and test_bounds_of_keys its chat.
         pytest.param(EVERYBODY, ("/v1/", "/v2/", "/v3/"), marks=pytest.mark.heavy),
     ],
     ids=["some keys", "all keys"],

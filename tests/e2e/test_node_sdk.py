@@ -17,6 +17,7 @@ from support.clients.older_generations import ADMIN, NODE_SDK
 from support.clients.runs import CLIENTS
 from support.clients.server import Server
 
+# By default, the newest client of each generation runs.
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.e2e,

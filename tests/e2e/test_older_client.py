@@ -12,6 +12,7 @@ from support.clients.faces import faces
 from support.clients.runs import Runs, scenarios
 from support.clients.server import Server
 
+# By default, the newest client of each generation runs.
 pytestmark = [pytest.mark.heavy, pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 
 PACKAGE = "older_client"

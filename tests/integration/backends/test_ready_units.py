@@ -188,7 +188,7 @@ def test_a_small_backlog_is_compared_as_a_whole(
     storage: SqlStorage, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To find a part of it would take longer."""
-    few = ready_units.SMALL_BACKLOGS * COMPARED
+    few = ready_units.SMALL_BACKLOG_FACTOR * COMPARED
     tasks = in_many_units(dataset, few)
     for added, number_of_statements in ((tasks[1:], 2), (tasks[:1], 6)):
         store(storage, added)
