@@ -152,10 +152,10 @@ def test_no_unit_is_read_from_other_jobs(
 
 
 def test_a_decompression_bomb_is_not_unpacked() -> None:
-    bomb = zlib.compress(b" " * 40_000_000)
+    bomb = zlib.compress(b" " * 200_000_000)
     began = time.process_time()
     assert unit_of(bomb) is None
-    assert time.process_time() - began < 0.02
+    assert time.process_time() - began < 0.1
 
 
 def test_a_job_has_only_its_unit(connection: Redis, touched: Callable[[], bool]) -> None:
