@@ -138,25 +138,26 @@ def pytest_pycollect_makeitem(
     return [] if quick.leaves_out(obj) or collector.get_closest_marker("slow") else None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Share the first import of test files among the processes of a whole run. Their assertions
-    are rewritten then, which takes half of the time of a collection, and the others find the
-    result on disk."""
-    process: Any = getattr(session.config, "workerinput", None)
-    if process and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        number, count = int(process["workerid"].removeprefix("gw")), process["workercount"]
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))[number::count]:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Import the test files and the product once for all processes of a whole run."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        from support.processes.preloaded import the_fork_server
+        from support.processes.workers import fork_workers
+
+        the_fork_server()
+        for path in sorted((ROOT / "tests").rglob("test_*.py")):
             if path.parent.name == "benchmarks":  # its conftest.py makes them importable
                 continue
             # As the collection does it, which also reports what fails, and ignores some files.
-            with suppress(Exception):
+            with suppress(Exception, pytest.skip.Exception):
                 import_path(
                     path,
                     mode=ImportMode.importlib,
-                    root=session.config.rootpath,
+                    root=config.rootpath,
                     consider_namespace_packages=False,
                 )
+        fork_workers(len(specs))
 
 
 def pytest_collection_finish() -> None:

@@ -130,7 +130,7 @@ class ForkServer:
 
 @functools.cache
 def the_fork_server() -> ForkServer:
-    """One for this process."""
+    """One for this process and its forks."""
     server = ForkServer()
     atexit.register(server.close)
     return server
