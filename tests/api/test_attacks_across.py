@@ -29,7 +29,6 @@ from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
 from support.api.auth_client import AuthClient, signed
 from support.api.prepared_request import PreparedRequest, signatures_verified_once
-from support.stores.stores import sqlite_store_at
 
 EVERYTHING = ExportOptions(secrets=True)
 WIDE = (0, 1, 8)
@@ -162,8 +161,8 @@ class PopulatedWorkspace:
 
 
 class TwoWorkspaces:
-    def __init__(self, uri: str) -> None:
-        self.auth_client = AuthClient.open(uri, DB_SYNCHRONOUS="normal")
+    def __init__(self) -> None:
+        self.auth_client = AuthClient.open()
         self.mine = PopulatedWorkspace(self.auth_client, "mine", "alice", "room", "I live in Ulm")
         self.theirs = PopulatedWorkspace(self.auth_client, "theirs", "zacharias", "chamber", SAID)
         mixed = {
@@ -173,20 +172,25 @@ class TwoWorkspaces:
             "se": self.theirs.uids["session_id"],
         }
         self.tokens = [signed(claims) for claims in (*self.mine.keys(), mixed)]
-        self.last_of_theirs = self.of_theirs()
+        self.theirs_as_populated = self.of_theirs()
 
     def of_theirs(self) -> list[bytes]:
         return list(export.lines(self.auth_client.runtime, "theirs", EVERYTHING))[1:]
 
 
 @pytest.fixture(scope="module")
-def workspaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoWorkspaces]:
-    """In a file, since what is asked here piles up, and the storage in memory reads all of it each
-    time."""
-    opened = TwoWorkspaces(sqlite_store_at(tmp_path_factory.mktemp("across") / "across.db"))
+def populated() -> Iterator[TwoWorkspaces]:
+    opened = TwoWorkspaces()
     with signatures_verified_once():
         yield opened
     opened.auth_client.close()
+
+
+@pytest.fixture
+def workspaces(populated: TwoWorkspaces) -> Iterator[TwoWorkspaces]:
+    """What a test writes is undone after it."""
+    with populated.auth_client.undone():
+        yield populated
 
 
 @cache
@@ -375,8 +379,7 @@ def test_keys_of_one_workspace_reveal_nothing_of_another(
                 )
                 sent_count += 1
     assert sent_count >= len(workspaces.tokens)
-    before, workspaces.last_of_theirs = workspaces.last_of_theirs, workspaces.of_theirs()
-    assert workspaces.last_of_theirs == before
+    assert workspaces.of_theirs() == workspaces.theirs_as_populated
 
 
 @pytest.mark.slow
@@ -386,9 +389,7 @@ def test_the_check_detects_leaks_and_changes(workspaces: TwoWorkspaces) -> None:
         "POST", "/v3/workspaces/theirs/sessions/chamber/messages/list", workspaces.auth_client.admin
     )
     assert {SAID, workspaces.theirs.slugs["message_id"]} <= set(leaked(workspaces, "", answer.text))
-    before = workspaces.last_of_theirs
     workspaces.auth_client.do(
         "PUT", "/v3/workspaces/theirs/peers/zacharias", {"metadata": {"changed": True}}
     )
-    workspaces.last_of_theirs = workspaces.of_theirs()
-    assert workspaces.last_of_theirs != before
+    assert workspaces.of_theirs() != workspaces.theirs_as_populated

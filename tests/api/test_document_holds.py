@@ -63,7 +63,7 @@ EVERYTHING = [
     if mode is GenerationMode.POSITIVE or (path, method) not in TAKES_NOTHING
 ]
 FEW = settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
