@@ -121,6 +121,7 @@ def test_limits_follow_the_settings() -> None:
 
 @pytest.mark.slow
 def test_creating_the_application_imports_no_drivers_models_or_servers() -> None:
+    """And a request without authentication no library for JWT."""
     unwanted = {
         "sqlite3",
         "gunicorn",
@@ -136,13 +137,16 @@ def test_creating_the_application_imports_no_drivers_models_or_servers() -> None
     program = (
         "import sys; from memservice.app import create_app; from memservice.settings "
         "import load_settings;"
-        f"create_app(load_settings(environ={{}})); print(sorted(set(sys.modules) & "
-        f"{unwanted}))"
+        "app = create_app(load_settings(environ={'DB_CONNECTION_URI': 'memory://'}));"
+        f"print(sorted(set(sys.modules) & {unwanted}));"
+        "assert app.test_client().post('/v3/workspaces/list', headers={'Authorization': "
+        "'Bearer x'}).status_code == 200;"
+        "print('jwt' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert result.stdout.strip() == "[]"
+    assert result.stdout.split() == ["[]", "False"]
 
 
 def test_routes_build_the_urls_that_werkzeug_builds() -> None:

@@ -4,6 +4,7 @@ and it ends."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,8 @@ def test_the_tools_find_what_the_caller_may_see(chat: ChatWithModel) -> None:
 
 
 def test_workspace_chat_reads_no_other_workspace(chat: ChatWithModel) -> None:
-    calls = attempts(chat)
+    # What names nothing of another workspace is tried with a narrower caller.
+    calls = [call for call in attempts(chat) if re.search(r"marzipan|other|[%*]", str(call))]
     for start in range(0, len(calls), 10):
         chat.ask(calling(*calls[start : start + 10]), "?", path=PATHS[1], reasoning_level="max")
         assert "marzipan" not in given_back(chat)

@@ -568,7 +568,7 @@ def run(uri: str, number: int, steps: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_any_history_reads_the_same_in_every_generation() -> None:
-    run("memory://", examples(15), 40)
+    run("memory://", examples(15), 20)
 
 
 @pytest.mark.heavy

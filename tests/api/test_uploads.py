@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Message
-from support.services.files import DOCX, PDF, docx_of, pdf_of
+from support.services.files import DOCX, PDF, docx_of, pdf_of, read_in_this_process  # noqa: F401 - a fixture
 
 if TYPE_CHECKING:
     from api.conftest import Api
@@ -237,7 +237,7 @@ def test_a_file_that_is_too_large_is_refused(api: Api) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("read_in_this_process")
 @pytest.mark.parametrize(
     ("data", "name", "kind"),
     [

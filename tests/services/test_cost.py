@@ -1,5 +1,5 @@
 """What a request costs does not grow with the store: every read takes as many statements at twenty
-rows as at thousands, on every database."""
+rows as at two thousand, on every database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.services.services import ME, WORKSPACE, Clock, Services
 from support.stores.plans import plan_of_postgres, plan_of_sqlite, trace
 from support.stores.stores import store_of
 
-SIZES = (20, 3_000)
+SIZES = (20, 2_000)
 OFTEN = 12
 """After so many searches, a process has read the texts of all messages."""
 DEEP = Paging(page=2, size=10, reverse=True)

@@ -24,9 +24,14 @@ from support.services.files import (
     pdf_locked,
     pdf_of,
     pdf_of_cipher,
+    read_in_this_process,  # noqa: F401 - a fixture
 )
 
 MANY = 5_000_000
+
+here = pytest.mark.usefixtures("read_in_this_process")
+"""For rules about what is read. Others test the process that reads, which takes a fifth of a second
+to start."""
 
 NORWEGIAN = "Smørrebrød på Ærøskøbing, «naïve» café"
 CHINESE = "我妹妹住在特罗姆瑟，她是护士。\n妹はトロムソに住んでいます。"
@@ -130,7 +135,7 @@ def refusal(kind: str, data: bytes, most: int = MANY) -> str:
     return problem.message
 
 
-@pytest.mark.slow
+@here
 @pytest.mark.parametrize(
     "data",
     [
@@ -145,7 +150,7 @@ def test_invalid_pdf_is_refused(data: bytes) -> None:
     assert refusal("pdf", data)
 
 
-@pytest.mark.slow
+@here
 @pytest.mark.parametrize(
     "data",
     [
@@ -162,12 +167,12 @@ def test_an_invalid_word_file_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("kind", "data"), [("pdf", pdf_of("")), ("docx", docx_of(""))])
-@pytest.mark.slow
+@here
 def test_a_document_without_text_is_refused(kind: str, data: bytes) -> None:
     assert "no text in the file" in refusal(kind, data)
 
 
-@pytest.mark.slow
+@here
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
 def test_a_password_protected_pdf_is_refused_as_encrypted(cipher: str) -> None:
     assert "protected by a password; save it without one" in refusal(
@@ -175,14 +180,14 @@ def test_a_password_protected_pdf_is_refused_as_encrypted(cipher: str) -> None:
     )
 
 
-@pytest.mark.slow
+@here
 @pytest.mark.parametrize("cipher", ["RC4-40", "RC4-128"])
 def test_a_pdf_that_only_its_owner_may_change_is_read(cipher: str) -> None:
     assert formats.text_of("pdf", pdf_locked("", cipher), MANY) == "[Page 1]\nlocked away"
 
 
 @pytest.mark.parametrize(("version", "revision"), [(5, 6), (9, 9)])
-@pytest.mark.slow
+@here
 def test_a_pdf_with_a_newer_cipher_is_refused_as_encrypted(version: int, revision: int) -> None:
     """As most programs write them now. pypdf can read the first one where `cryptography` is
     installed, which no extra of ours needs for documents."""
@@ -200,7 +205,7 @@ _WORD = (
 )
 
 
-@pytest.mark.slow
+@here
 @pytest.mark.parametrize(
     "declared", [b'SYSTEM "file:///etc/hostname"', b'SYSTEM "http://127.0.0.1:9/x"', b'"own"']
 )
@@ -226,13 +231,13 @@ def test_expanding_entities_are_refused() -> None:
     assert readers_seconds() - before < formats.SECONDS + 2
 
 
-@pytest.mark.slow
+@here
 def test_text_beyond_the_limit_is_refused() -> None:
     with pytest.raises(TooLarge, match="more text than the maximum of 100 characters"):
         formats.text_of("pdf", pdf_of("x" * 60, "y" * 60), 100)
 
 
-@pytest.mark.slow
+@here
 def test_pages_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MAX_PAGES", 2)
     with pytest.raises(TooLarge, match="3 pages; at most 2"):

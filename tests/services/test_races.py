@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +32,7 @@ from memservice.services.messages import Draft
 from memservice.services.sessions import MemberConfig, SessionFields
 from memservice.spi.rows import Rows, UniqueViolation
 from services.conftest import OpenServices
+from support.processes import preloaded
 from support.services.services import ME, WORKSPACE, Services
 
 
@@ -139,10 +139,9 @@ def test_concurrent_conclusions_share_one_collection_and_one_space(
 
 
 @pytest.mark.slow
-def test_concurrent_processes_create_one_row(tmp_path: Path, root: Path) -> None:
+def test_concurrent_processes_create_one_row(tmp_path: Path) -> None:
     code = f"""
 import sys
-sys.path[:0] = [{str(root)!r}, {str(root / "backends")!r}, {str(root / "plugins")!r}]
 from pathlib import Path
 from memservice.compose import open_runtime
 from memservice.services import messages
@@ -160,30 +159,23 @@ for number in range(5):
 "ann"), Draft("again", sys.argv[1])])
 rt.close()
 """
+    waiting, begin = os.pipe()
     children = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, f"p{n}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for n in range(2)
+        preloaded.start_python(code, f"p{n}", folder=tmp_path, stdin=waiting) for n in range(2)
     ]
+    os.close(waiting)
     try:
         for child in children:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("\n")
-            child.stdin.close()
+        os.close(begin)
         assert [child.wait(60) for child in children] == [0, 0]
     finally:
         for child in children:
             child.kill()
-            child.wait()
-            assert child.stdout is not None
-            child.stdout.close()
+            for stream in (child.stdout, child.stderr):
+                assert stream is not None
+                stream.close()
     from support.stores.sqlite_store import opened
 
     storage = opened(tmp_path / "m.db")

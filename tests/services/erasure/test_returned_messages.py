@@ -222,7 +222,7 @@ def test_a_conclusion_is_superseded_again_by_one_that_comes_back(open_pipeline: 
 def test_random_sessions_are_as_if_nothing_had_been_erased(
     open_pipeline: Open, storage_name: str
 ) -> None:
-    for seed in range(12 if storage_name == "memory" else 2):
+    for seed in range(6 if storage_name == "memory" else 2):
         rng = random.Random(seed)
         # Sometimes nothing, or nothing that was said, follows what is erased.
         plan = [_action(rng, n) for n in range(16 + rng.choice([0, 1, 2, 8]))]

@@ -17,9 +17,15 @@ from memservice.services.messages import Draft
 from memservice.worker.polling import Worker
 from services.pipeline.conftest import OpenPipeline
 from support.pipeline.pipeline import PRINCIPAL, Pipeline
+from support.processes import preloaded
 from support.reasoning import command_reasoner
 
 PATIENCE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def forked_reasoners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "_started", preloaded.start_reasoner)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def test_what_was_erased_is_nowhere(storage_name: str, tmp_path: Path, seed: int
     [name if name == "qdrant" else pytest.param(name, marks=pytest.mark.heavy) for name in INDEXES],
 )
 def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
-    Check(tmp_path, "sqlite", index).run(Plan.at_random(7, STEPS), 7)
+    Check(tmp_path, "memory", index).run(Plan.at_random(7, STEPS), 7)
 
 
 @pytest.mark.slow

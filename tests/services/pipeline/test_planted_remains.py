@@ -107,6 +107,8 @@ class Example:
         """Until the erasure has ended."""
         for _ in range(20):
             self.pipeline.work()
+            if self.receipt().state in (r.FINISHED, r.FAILED):
+                return
             self.pipeline.clock.advance(hours=6)
 
 

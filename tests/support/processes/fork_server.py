@@ -118,13 +118,20 @@ def asking() -> tuple[socket.socket, socket.socket]:
 
 class ForkedReasoner(RemoteFork):
     """The process of a reasoner that only computes. It is forked by the server: the process that
-    asks for it has threads, whose locks a fork would copy."""
+    asks for it has threads, whose locks a fork would copy. `control`: a connection to the server,
+    for a process that it has not forked itself."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        control: socket.socket | None = None,
+    ) -> None:
         (its_stdin, stdin), (stdout, its_stdout) = os.pipe(), os.pipe()
         try:
             streams = (its_stdin, its_stdout, 2)
-            report = send_run(asking()[1], command, Path.cwd(), environment, streams)
+            control = control or asking()[1]
+            report = send_run(control, command, Path.cwd(), environment, streams)
         finally:
             os.close(its_stdin)
             os.close(its_stdout)

@@ -178,6 +178,13 @@ def start_python(
     return _fork(["-c", script, *arguments], folder, environ, None, stdin)
 
 
+def start_reasoner(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> fork_server.ForkedReasoner:
+    """Instead of `memservice.reasoning.apart.reasoner._started`."""
+    return fork_server.ForkedReasoner(command, environment, the_fork_server()._control)
+
+
 def _fork(
     command: Sequence[str],
     folder: Path,

@@ -7,6 +7,10 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 
+import pytest
+
+from memservice.services.documents import formats, reader
+
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
@@ -15,6 +19,18 @@ _PAGE = (
     b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << "
     b"/Font << /F1 3 0 R >> >> >>"
 )
+
+
+@pytest.fixture
+def read_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents are read without a process of their own, and so without limits on time and
+    memory."""
+
+    def run_reader(kind: str, data: bytes, most_characters: int) -> dict[str, str]:
+        limits = (formats.MAX_PAGES, formats.MAX_UNPACKED, most_characters)
+        return reader._answer(kind, data, *limits)
+
+    monkeypatch.setattr(formats, "_run_reader", run_reader)
 
 
 def pdf_of(*pages: str) -> bytes:

@@ -87,9 +87,10 @@ def test_numbers_in_range_are_accepted(raw: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'"ab"', b"1", b'{"a":1}'])
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
-    """They are refused before any is made, in a time that does not grow with their number."""
+    """They are refused before any is made."""
     monkeypatch.setattr(values, "_DECODER", None)
-    problem = refused(b"[" + b",".join([value] * (values.JSON_VALUES_MAX + 1)) + b"]")
+    monkeypatch.setattr(values, "JSON_VALUES_MAX", 10_000)
+    problem = refused(b"[" + b",".join([value] * 10_001) + b"]")
     assert (problem.loc, problem.message) == (
         ("body",),
         "JSON may hold at most 1000000 values: send it in parts",

@@ -36,6 +36,7 @@ from memservice.spi.reasoner import (
 from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, conclusion, say
 from memservice_extractive import memservice_reasoners
 from memservice_extractive.reasoner import ExtractiveReasoner
+from support.processes import preloaded
 from support.reasoning import command_reasoner
 
 pytestmark = pytest.mark.slow
@@ -45,12 +46,23 @@ LONE = "I own \ud800 a lone surrogate."
 """As JSON may hold it."""
 
 
+in_a_new_interpreter = apart._started
+
+
 def start(stop: threading.Event, seconds: float = 1.0) -> Apart:
     location = location_of(command_reasoner.PROVIDER)
     assert location == "support.reasoning.command_reasoner:opens"
     return Apart(
         command_reasoner.PROVIDER, location, seconds, stop, command_reasoner.CommandReasoner
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked_reasoners() -> Iterator[None]:
+    """Their processes are forks, but for that of the test of a new interpreter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apart, "_started", preloaded.start_reasoner)
+        yield
 
 
 @pytest.fixture
@@ -199,6 +211,7 @@ def test_printed_text_is_not_part_of_the_answer(reasoner: Apart) -> None:
 def test_the_process_has_no_secrets_of_the_environment(
     reasoner: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(apart, "_started", in_a_new_interpreter)
     monkeypatch.setenv("AUTH_JWT_SECRET", "very secret")
     assert ask(reasoner, "variable AUTH_JWT_SECRET") == ["unset"]
 
