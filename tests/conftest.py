@@ -187,8 +187,9 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 @pytest.fixture(scope="session", autouse=True)
 def shared_by_stores() -> Iterator[None]:
     """Each store would compile its statements, and look through its plugins, for 20 ms of CPU and
-    more. `own_statements` undoes the first for a test."""
+    more. `own_statements` undoes the first for a test. Each application would bind its routes."""
     with pytest.MonkeyPatch.context() as patch:
+        sharing.share_maps(patch)
         sharing.share_statements(patch)
         sharing.share_metadata(patch)
         sharing.find_hooks_fast(patch)

@@ -49,6 +49,7 @@ def preload() -> None:
     from memservice.settings import load_settings
 
     patch = pytest.MonkeyPatch()  # never undone: this process only forks
+    sharing.share_maps(patch)
     sharing.share_statements(patch)
     sharing.share_metadata(patch)
     sharing.find_hooks_fast(patch)
