@@ -42,6 +42,28 @@ KEYS: dict[str, dict[str, Any]] = {
 """Keys that are valid as such, by what they are to the resource named in the paths below: workspace
 acme, peer alice, session room."""
 
+SOME_KEYS = {
+    "admin",
+    "workspace",
+    "other workspace",
+    "own peer",
+    "member",
+    "other peer",
+    "own session",
+    "other session",
+    "own session, other peer",
+    "own peer elsewhere",
+}
+which_keys = pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param(SOME_KEYS, id="some keys"),
+        pytest.param(set(KEYS), id="all keys", marks=pytest.mark.heavy),
+    ],
+)
+"""By default, routes of generation 2 and tools are tried with one key of each kind. They use the
+rules of the routes of generation 3, which are tried with all keys."""
+
 A = {"admin", "admin with a name"}
 W = A | {"workspace"}
 P = W | {"own peer"}

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from api.test_auth_matrix import HEADERS, IN_A_SESSION, KEYS, OF_THE_WORKSPACE, A, M, P, S, W
+from api.test_auth_matrix import (
+    HEADERS,
+    IN_A_SESSION,
+    KEYS,
+    OF_THE_WORKSPACE,
+    A,
+    M,
+    P,
+    S,
+    W,
+    which_keys,
+)
 from memservice.services.auth import policy
 from memservice.spi.schema import TABLES
 from support.api.auth_client import AuthClient, PopulatedIds, populate, signed
@@ -126,25 +137,27 @@ def test_the_table_has_every_tool(filled: tuple[AuthClient, PopulatedIds]) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
+@which_keys
 def test_allowed_keys_may_call_a_tool(
-    filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
+    filled: tuple[AuthClient, PopulatedIds], name: str, keys: set[str], subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = filled
     row = TABLE[name]
-    for key in KEYS.keys() & row.allowed:
+    for key in keys & row.allowed:
         with subtests.test(key=key), auth_client.undone():
             client_of(auth_client, key).call(row.tool, **arguments_of(row, ids))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLE)
+@which_keys
 def test_other_keys_are_refused_and_change_nothing(
-    filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
+    filled: tuple[AuthClient, PopulatedIds], name: str, keys: set[str], subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = filled
     row = TABLE[name]
     before = contents(auth_client)
-    for key in KEYS.keys() - row.allowed:
+    for key in keys - row.allowed:
         with subtests.test(key=key):
             refusal = client_of(auth_client, key).refused(row.tool, **arguments_of(row, ids))
             assert refusal in REFUSALS

@@ -74,7 +74,7 @@ def file(pipeline: Pipeline, exports: dict[str, list[str]]) -> list[Line]:
     """An export of the workspace `w`, without its end, with rows of every kind."""
     storage = pipeline.rt.storage.name
     if storage not in exports:
-        fill(pipeline, "w", "talk")
+        fill(pipeline, "w", "talk", turns=12)
         exports[storage] = [json.dumps(line) for line in logged_lines(pipeline, "w")]
     return [json.loads(line) for line in exports[storage]]
 

@@ -71,8 +71,8 @@ def filled(store_uri: str, open_pipeline: OpenPipeline, contents: Contents) -> P
     """A workspace `w` with something in every table, and work that waits."""
 
     def fill_store(pipeline: Pipeline) -> None:
-        fill(pipeline, "w", "talk")
-        fill(pipeline, "w", "other")
+        fill(pipeline, "w", "talk", turns=8)
+        fill(pipeline, "w", "other", turns=8)
         messages.create(
             pipeline.rt, PRINCIPAL, "w", "talk", [messages.Draft("I sold all my apples.", "alice")]
         )

@@ -26,11 +26,12 @@ from support.pipeline.pipeline import PRINCIPAL, Pipeline
 from support.stores.stores import copy_contents
 
 
-def fill(pipeline: Pipeline, workspace: str, session: str) -> int:
-    """Put something into every table, from this session. Returns the session's key."""
+def fill(pipeline: Pipeline, workspace: str, session: str, turns: int = 25) -> int:
+    """Put something into every table, from this session with so many messages of each of two
+    peers. Returns the session's key."""
     rt = pipeline.rt
     sentences = {"alice": "I own {} apples.", "bob": "My sister paints {} boats."}
-    drafts = [Draft(text.format(n), peer) for n in range(25) for peer, text in sentences.items()]
+    drafts = [Draft(text.format(n), peer) for n in range(turns) for peer, text in sentences.items()]
     sessions.get_or_create(rt, PRINCIPAL, workspace, session, SessionFields(scopes=["team"]))
     message_rows = messages.create(
         rt, PRINCIPAL, workspace, session, drafts, idempotency_key=f"key-{session}"
