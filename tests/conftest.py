@@ -193,6 +193,7 @@ def shared_by_stores() -> Iterator[None]:
         sharing.share_statements(patch)
         sharing.share_metadata(patch)
         sharing.find_hooks_fast(patch)
+        sharing.flush_nothing(patch)
         yield
 
 

@@ -30,6 +30,7 @@ def page(root: Path) -> Path:
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("served")
 def test_the_example_runs_as_printed(page: Path, server: Server, tmp_path: Path) -> None:
     (example,) = blocks(page, "python")
     (printed,) = blocks(page, "text")

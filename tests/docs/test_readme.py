@@ -56,6 +56,7 @@ def test_the_start_command_installs_into_an_environment_and_serves(readme: Path)
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("served")
 @pytest.mark.client
 @pytest.mark.timeout(600)
 def test_the_example_runs_as_printed(

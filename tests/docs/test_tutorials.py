@@ -19,6 +19,7 @@ TUTORIALS = ("chat-agent", "several-people")
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("served")
 @pytest.mark.client
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", TUTORIALS)
@@ -52,6 +53,7 @@ def test_every_tutorial_is_run(root: Path) -> None:
 
 
 @pytest.mark.e2e
+@pytest.mark.xdist_group("served")
 @pytest.mark.timeout(300)
 def test_the_commands_of_the_first_minute_work(root: Path, server: Server) -> None:
     page = root / "docs" / "start.md"

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("derived"),
+    pytest.mark.xdist_group("served"),
 ]
 
 

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.heavy,
     pytest.mark.e2e,
     pytest.mark.client,
-    pytest.mark.xdist_group("commands"),
+    pytest.mark.xdist_group("served"),
 ]
 
 FILES = (

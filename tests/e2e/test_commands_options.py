@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("commands"),
+    pytest.mark.xdist_group("served"),
 ]
 
 TORTOISE = "I adopted a tortoise named Balthazar last spring."

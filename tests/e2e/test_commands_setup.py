@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("commands"),
+    pytest.mark.xdist_group("served"),
 ]
 
 STAND_IN = CLIENTS / "docker_stand_in.py"

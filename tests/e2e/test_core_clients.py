@@ -28,8 +28,9 @@ def result(server: Server, version: str, face: str) -> dict[str, Any]:
 def marks(version: str, face: str) -> list[pytest.MarkDecorator]:
     """The requests of both faces are the same, so by default the plain one of the newest version
     runs. What only older versions send is tested through the routes of the second generation."""
-    group = pytest.mark.xdist_group(f"core-{version}")
-    return [group] if (version, face) == (NEWEST, "sync") else [group, pytest.mark.heavy]
+    if (version, face) == (NEWEST, "sync"):
+        return [pytest.mark.xdist_group("served")]
+    return [pytest.mark.xdist_group(f"core-{version}"), pytest.mark.heavy]
 
 
 FACES = [

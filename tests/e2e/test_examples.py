@@ -33,7 +33,12 @@ SECONDS = 240
 WAIT_SECONDS = 60
 KNOWN = f"You said: {TOLD}\n"
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("served"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.client, pytest.mark.timeout(600)]
 PACKAGE = "first_client"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs(keyed_server: Server) -> Runs:
     return Runs(first_python(), PACKAGE, keyed_server.url, ADMIN)
 

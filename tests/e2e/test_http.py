@@ -20,7 +20,7 @@ import pytest
 
 from support.clients.server import Server, serving
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("http")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("served")]
 
 FACT = "I keep bees behind the old mill."
 

@@ -25,7 +25,7 @@ from support.clients.older_generations import ADMIN, SECRET
 from support.clients.server import Server
 from support.processes.command import MEMSERVICE, environment
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("http")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("served")]
 
 Talk = Callable[[Client], Coroutine[Any, Any, None]]
 FIRST_ANSWER_SECONDS = 60.0

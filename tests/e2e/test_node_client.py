@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("node"),
+    pytest.mark.xdist_group("served"),
 ]
 
 FOLDER = CLIENTS / "node_client"

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("node-core"),
+    pytest.mark.xdist_group("served"),
 ]
 
 DRIVER = CLIENTS / "node_sdk" / "driver.mjs"

@@ -20,7 +20,7 @@ LOCAL = {"Peer.message", "Peer.conclusions_of"}
 """Methods that ask no server."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs(older_client: Path, server: Server) -> Runs:
     return Runs(older_client, PACKAGE, server.url)
 

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.client,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("one-workspace"),
+    pytest.mark.xdist_group("served"),
 ]
 
 

@@ -28,7 +28,7 @@ def ungiven(result: dict[str, Any]) -> set[str]:
     return {name for name in result["ungiven"] if name.partition("(")[0] not in LOCAL}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs(published_client: Path, server: Server) -> Runs:
     return Runs(published_client, PACKAGE, server.url)
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.heavy, pytest.mark.e2e, pytest.mark.client, pytest.mar
 PACKAGE = "sdk_client"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def runs(keyed_server: Server) -> Runs:
     return Runs(core_python("1.8.0"), PACKAGE, keyed_server.url, ADMIN)
 

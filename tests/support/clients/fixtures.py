@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,11 +22,12 @@ def published_client() -> Path:
 
 
 class Servers:
-    """Servers by storage and settings, each started when it is first asked for and kept to the end
-    of the run."""
+    """Servers by storage and settings, each started when it is first asked for, and shared by the
+    tests of the group `served`."""
 
-    def __init__(self, new_folder: Callable[[], Path], open_until_the_end: ExitStack) -> None:
-        self._new_folder, self._open = new_folder, open_until_the_end
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._open = ExitStack()
         self._running: dict[str, Server] = {}
 
     def on(self, storage: str, **settings: str) -> Server:
@@ -38,14 +39,42 @@ class Servers:
             self._running[name] = self._open.enter_context(serving(folder, **settings))
         return self._running[name]
 
+    def end(self) -> None:
+        """Stop all. The next test that asks for one gets a new one."""
+        self._running.clear()
+        self._open.close()
+
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with ExitStack() as stack:
-        yield Servers(lambda: tmp_path_factory.mktemp("served"), stack)
+def servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    opened = Servers(lambda: tmp_path_factory.mktemp("served"))
+    request.config.stash[OPENED] = opened
+    yield opened
+    opened.end()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(servers: Servers) -> Server:
     """The service as it starts by default, on a file of its own. Tests keep apart by workspace."""
     return servers.on("sqlite")
+
+
+OPENED = pytest.StashKey[Servers]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Function, nextitem: pytest.Function | None
+) -> Generator[None]:
+    """End the servers before a module that needs none. Their workers look for work all the time,
+    which takes more CPU in a run of ten minutes than all tests of the servers."""
+    result = yield
+    if (
+        (opened := item.config.stash.get(OPENED, None))
+        and (nextitem is None or nextitem.path != item.path)
+        and (nextitem is None or "servers" not in nextitem.fixturenames)
+    ):
+        opened.end()
+    return result
