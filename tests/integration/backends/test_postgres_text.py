@@ -11,8 +11,7 @@ from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.text import PostgresTextIndex
-from support.stores.postgres_server import drop_database
-from support.stores.postgres_store import empty, migrated, new_store
+from support.stores.postgres_store import drop_store, empty, migrated, new_store
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def store() -> Iterator[tuple[str, PostgresStorage]]:
     storage = migrated(uri)
     yield uri, storage
     storage.close()
-    drop_database(uri)
+    drop_store(uri)
 
 
 @pytest.fixture
