@@ -18,6 +18,7 @@ from memservice.settings import load_settings
 from memservice.spi.base import PROBE_FACT
 from memservice.spi.schema import TABLES
 from support.api.auth_client import AuthClient, PopulatedIds, foreign, populate, signed
+from support.api.prepared_request import PreparedRequest
 
 KEYS: dict[str, dict[str, Any]] = {
     "admin": {"t": "", "ad": True},
@@ -297,9 +298,7 @@ def _contents(auth_client: AuthClient) -> list[Any]:
         ]
 
 
-def ask(
-    auth_client: AuthClient, ids: PopulatedIds, name: str, authorization: str | None
-) -> tuple[int, str]:
+def prepared(auth_client: AuthClient, ids: PopulatedIds, name: str) -> PreparedRequest:
     row = TABLE[name]
     path = re.sub(r"\{(\w+)\}", lambda match: str(getattr(ids, match[1])), row.rule)
     options: dict[str, Any] = {"query_string": row.query}
@@ -310,9 +309,7 @@ def ask(
         }
     elif row.body is not None:
         options["json"] = row.body
-    headers = {} if authorization is None else {"Authorization": authorization}
-    answer = auth_client.client.open(path, method=name.split(" ")[0], headers=headers, **options)
-    return answer.status_code, answer.text
+    return PreparedRequest(auth_client.app, name.split(" ")[0], path, **options)
 
 
 CHECKED = sorted(served() & TABLE.keys())
@@ -325,10 +322,11 @@ def test_allowed_keys_are_accepted(
     filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = filled
+    request = prepared(auth_client, ids, name)
     for key in KEYS.keys() & TABLE[name].allowed:
         with subtests.test(key=key), auth_client.undone():
-            status, text = ask(auth_client, ids, name, f"Bearer {signed(KEYS[key])}")
-            assert status in TABLE[name].status, text
+            answer = request.send(signed(KEYS[key]))
+            assert answer.status_code in TABLE[name].status, answer.text
 
 
 @pytest.mark.slow
@@ -337,10 +335,11 @@ def test_other_keys_are_refused(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = unchanged
+    request = prepared(auth_client, ids, name)
     for key in KEYS.keys() - TABLE[name].allowed:
         with subtests.test(key=key):
-            status, text = ask(auth_client, ids, name, f"bearer {signed(KEYS[key])}")
-            assert status == 401, text
+            answer = request.send_header(f"bearer {signed(KEYS[key])}")
+            assert answer.status_code == 401, answer.text
 
 
 @pytest.mark.slow
@@ -349,6 +348,7 @@ def test_missing_and_invalid_keys_are_refused(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = unchanged
+    request = prepared(auth_client, ids, name)
     for wrong in HEADERS if name in ONE_OF_EACH else EVERYWHERE:
         header = HEADERS[wrong]
         if header is not None:
@@ -356,8 +356,8 @@ def test_missing_and_invalid_keys_are_refused(
                 admin=auth_client.admin, revoked=ids.revoked, revoked_foreign=ids.revoked_foreign
             )
         with subtests.test(wrong=wrong):
-            status, text = ask(auth_client, ids, name, header)
-            assert status == 401, text
+            answer = request.send_header(header)
+            assert answer.status_code == 401, answer.text
 
 
 @pytest.mark.slow
@@ -366,6 +366,7 @@ def test_open_routes_need_no_key(
     unchanged: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = unchanged
+    request = prepared(auth_client, ids, name)
     for header in (None, "Bearer garbage", f"Bearer {signed({'ad': True})}"):
         with subtests.test(header=header):
-            assert ask(auth_client, ids, name, header)[0] == 200
+            assert request.send_header(header).status_code == 200

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.test_auth_matrix import GUARDED, TABLE, ask
+from api.test_auth_matrix import GUARDED, TABLE, prepared
 from memservice.api.auth import Guard
 from memservice.domain.errors import Unauthorised
 from memservice.services import corrections, release_feed
@@ -175,15 +175,15 @@ def test_a_role_permits_what_the_table_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     auth_client, ids = filled
+    request, before = prepared(auth_client, ids, route), _contents(auth_client)
     for name, (principal, _) in PRINCIPALS.items():
         monkeypatch.setattr(Guard, "admit", lambda *_, principal=principal: principal)
         with subtests.test(name=name), auth_client.undone():
-            before = _contents(auth_client)
-            status, text = ask(auth_client, ids, route, "Bearer of a role")
+            answer = request.send("of a role")
             if may(name, route):
-                assert status in TABLE[route].status, text
+                assert answer.status_code in TABLE[route].status, answer.text
             else:
-                assert status == 401, text
+                assert answer.status_code == 401, answer.text
             if not may(name, route) or NEEDS.get(route) is Permission.VIEW:
                 assert _contents(auth_client) == before
 

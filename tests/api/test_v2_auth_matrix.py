@@ -33,6 +33,7 @@ from api.test_auth_matrix import (
 from memservice.app import create_app
 from memservice.settings import load_settings
 from support.api.auth_client import AuthClient, PopulatedIds, populate, signed
+from support.api.prepared_request import PreparedRequest
 
 OBSERVATIONS = {
     "observations": [
@@ -183,13 +184,9 @@ def fresh(filled: tuple[AuthClient, PopulatedIds]) -> Iterator[tuple[AuthClient,
         yield filled
 
 
-def ask(
-    auth_client: AuthClient,
-    ids: PopulatedIds,
-    name: str,
-    authorization: str | None,
-    earliest: bool = False,
-) -> tuple[int, str]:
+def prepared(
+    auth_client: AuthClient, ids: PopulatedIds, name: str, earliest: bool = False
+) -> PreparedRequest:
     row = TABLE[name]
     path = re.sub(r"\{(\w+)\}", lambda match: str(getattr(ids, match[1])), row.rule)
     if earliest:
@@ -202,9 +199,7 @@ def ask(
         }
     elif row.body is not None:
         options["json"] = row.body
-    headers = {} if authorization is None else {"Authorization": authorization}
-    answer = auth_client.client.open(path, method=name.split(" ")[0], headers=headers, **options)
-    return answer.status_code, answer.text
+    return PreparedRequest(auth_client.app, name.split(" ")[0], path, **options)
 
 
 HAS_AN_EARLIEST_PATH = {name for name in TABLE if "…" in name}
@@ -230,14 +225,15 @@ def test_other_keys_are_refused(
                 admin=auth_client.admin, revoked=ids.revoked, revoked_foreign=ids.revoked_foreign
             )
         headers[header] = wrong
+    requests = [prepared(auth_client, ids, name, earliest) for earliest in (False, True)]
     has_both = name in HAS_AN_EARLIEST_PATH
     for number, (header, key) in enumerate(headers.items(), sorted(TABLE).index(name)):
         # By default, the keys take turns on the two paths of a route.
         paths = (False, True) if keys == KEYS.keys() else (number % 2 == 1,)
         for earliest in paths if has_both else (False,):
             with subtests.test(key=key, earliest=earliest):
-                status, text = ask(auth_client, ids, name, header, earliest)
-                assert status == 401, text
+                answer = requests[earliest].send_header(header)
+                assert answer.status_code == 401, answer.text
 
 
 @pytest.mark.slow
@@ -246,10 +242,11 @@ def test_allowed_keys_are_accepted(
     filled: tuple[AuthClient, PopulatedIds], name: str, subtests: pytest.Subtests
 ) -> None:
     auth_client, ids = filled
+    request = prepared(auth_client, ids, name)
     for key in sorted(TABLE[name].allowed):
         with subtests.test(key=key), auth_client.undone():
-            status, text = ask(auth_client, ids, name, f"bearer {signed(KEYS[key])}")
-            assert status in TABLE[name].status, text
+            answer = request.send_header(f"bearer {signed(KEYS[key])}")
+            assert answer.status_code in TABLE[name].status, answer.text
 
 
 class TestKeys:

@@ -408,7 +408,7 @@ def test_entries_are_those_of_the_whole_document(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_a_long_list_is_not_in_memory_as_a_whole() -> None:
-    size = 60_000
+    size = 30_000
 
     def parts() -> Iterator[bytes]:
         yield b"[0"
@@ -417,7 +417,7 @@ def test_a_long_list_is_not_in_memory_as_a_whole() -> None:
         yield b"]"
 
     class Stream(BytesIO):
-        """30 MB that exist only while they are read."""
+        """15 MB that exist only while they are read."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -436,4 +436,4 @@ def test_a_long_list_is_not_in_memory_as_a_whole() -> None:
     finally:
         tracemalloc.stop()
     assert number == size + 1
-    assert peak < 12 * 2**20
+    assert peak < 6 * 2**20

@@ -53,8 +53,12 @@ class PreparedRequest:
 
     def send(self, token: str | None) -> Answer:
         """The answer to the key, read to its end."""
+        return self.send_header(None if token is None else f"Bearer {token}")
+
+    def send_header(self, authorization: str | None) -> Answer:
+        """The same with this header `Authorization`."""
         environ = {**self._environ, "wsgi.input": BytesIO(self._body)}
-        if token is not None:
-            environ["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+        if authorization is not None:
+            environ["HTTP_AUTHORIZATION"] = authorization
         chunks, status, headers = run_wsgi_app(self._app, environ, buffered=True)
         return Answer(int(status.split()[0]), list(headers), b"".join(chunks))

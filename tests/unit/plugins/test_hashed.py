@@ -76,17 +76,16 @@ def test_another_process_with_another_hash_seed_agrees() -> None:
         f"print(H().embed([{text!r}])[0].tobytes().hex())"
     )
     paths = f"{ROOT}:{ROOT / 'plugins'}"
-    for seed in ("1", "2"):
-        env = {"PYTHONHASHSEED": seed, "PYTHONPATH": paths, "PATH": "", "PYTHONIOENCODING": "utf-8"}
-        out = subprocess.run(
-            [sys.executable, "-c", code],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        assert bytes.fromhex(out.strip()) == EMBEDDER.embed([text])[0].tobytes()
+    env = {"PYTHONHASHSEED": "1", "PYTHONPATH": paths, "PATH": "", "PYTHONIOENCODING": "utf-8"}
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert bytes.fromhex(out.strip()) == EMBEDDER.embed([text])[0].tobytes()
 
 
 def test_vectors_change_only_with_the_id() -> None:
