@@ -58,14 +58,6 @@ settings.register_profile("full", max_examples=200, deadline=None)
 settings.load_profile("default")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The user's data directory of this process: no test may leave a store in the developer's."""
-    folder = tmp_path_factory.mktemp("data")
-    os.environ["XDG_DATA_HOME"] = str(folder)
-    return folder
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--storage",
@@ -185,30 +177,19 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shared_by_stores() -> Iterator[None]:
-    """Each store would compile its statements, and look through its plugins, for 20 ms of CPU and
-    more. `own_statements` undoes the first for a test. Each application would bind its routes."""
-    with pytest.MonkeyPatch.context() as patch:
+def process_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's data directory of this process, since no test may leave a store in the
+    developer's, and what each store, application and client would make anew, for tens of
+    milliseconds of CPU. One fixture for all of it: pytest looks at each for each test.
+    `own_migrations`, `own_statements` and `hashes_at_full_cost` undo a part of it."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+    with pytest.MonkeyPatch.context() as patch, passwords_hashed_with(fast_hasher):
         sharing.share_maps(patch)
         sharing.share_statements(patch)
         sharing.share_metadata(patch)
         sharing.find_hooks_fast(patch)
         sharing.flush_nothing(patch)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def certificates_read_once() -> Iterator[None]:
-    """Each client of HTTP would read the certificates of all authorities."""
-    with pytest.MonkeyPatch.context() as patch:
         sharing.share_certificates(patch)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def new_stores_are_copies() -> Iterator[None]:
-    """Each new SQLite file would run all migrations. `own_migrations` undoes this for a test."""
-    with pytest.MonkeyPatch.context() as patch:
         sharing.copy_new_stores(patch, empty_store)
         yield
 
@@ -224,13 +205,6 @@ def own_statements() -> Iterator[None]:
     """The stores that a test opens have statements of their own, for tests that look at them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sql_storage, "Store", Store)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def passwords_hashed_fast() -> Iterator[None]:
-    """A hash takes 30 ms of CPU, on purpose. `hashes_at_full_cost` undoes this for a test."""
-    with passwords_hashed_with(fast_hasher):
         yield
 
 
