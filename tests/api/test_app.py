@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -119,34 +120,52 @@ def test_limits_follow_the_settings() -> None:
     assert "Access-Control-Allow-Credentials" not in answer.headers
 
 
+NEW_SERVER = """
+import json, sys
+
+SDK = {"mcp", "mcp_types", "pydantic", "starlette"}
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in SDK:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+if sys.argv[1] == "without":
+    sys.meta_path.insert(0, Missing())
+from memservice.app import create_app
+from memservice.settings import load_settings
+
+def loaded():
+    return sorted({name.partition(".")[0] for name in sys.modules})
+
+app = create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"}))
+created = loaded()
+client = app.test_client()
+assert client.post("/v3/workspaces/list", headers={"Authorization": "Bearer x"}).status_code == 200
+asked = loaded()
+answer = client.post("/mcp", json={})
+print(json.dumps([created, asked, answer.status_code, answer.get_json().get("detail")]))
+"""
+
+
 @pytest.mark.slow
-def test_creating_the_application_imports_no_drivers_models_or_servers() -> None:
-    """And a request without authentication no library for JWT."""
-    unwanted = {
-        "sqlite3",
-        "gunicorn",
-        "redis",
-        "rq",
-        "httpx",
-        "rs_bpe",
-        "alembic",
-        "sqlalchemy",
-        "pysbd",
-        "jwt",
-    }
-    program = (
-        "import sys; from memservice.app import create_app; from memservice.settings "
-        "import load_settings;"
-        "app = create_app(load_settings(environ={'DB_CONNECTION_URI': 'memory://'}));"
-        f"print(sorted(set(sys.modules) & {unwanted}));"
-        "assert app.test_client().post('/v3/workspaces/list', headers={'Authorization': "
-        "'Bearer x'}).status_code == 200;"
-        "print('jwt' in sys.modules)"
-    )
+@pytest.mark.parametrize("sdk", [pytest.param("with", marks=pytest.mark.heavy), "without"])
+def test_a_new_server_imports_only_what_it_needs(sdk: str) -> None:
+    """No drivers, models and servers to create the application, nothing of JWT for a request
+    without authentication, and the SDK of MCP, which may be missing, for its requests."""
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", NEW_SERVER, sdk], capture_output=True, text=True, timeout=60
     )
-    assert result.stdout.split() == ["[]", "False"]
+    assert result.returncode == 0, result.stderr
+    created, requested, status, detail = json.loads(result.stdout)
+    models = {"rs_bpe", "pysbd"}
+    drivers = {"sqlite3", "redis", "rq", "httpx", "alembic", "sqlalchemy"}
+    assert not {*models, *drivers, "gunicorn", "jwt"} & set(created)
+    assert not {"jwt", "mcp", "mcp_types", "pydantic", "starlette"} & set(requested)
+    if sdk == "without":
+        assert status == 405
+        assert detail.startswith("MCP needs the package mcp")
+        assert "pip install 'memservice[mcp]'" in detail
 
 
 def test_routes_build_the_urls_that_werkzeug_builds() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import subprocess
-import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -470,39 +468,3 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
 def test_it_is_listed_among_the_plugins() -> None:
     hooks = {row.name for row in load_plugins().listing() if row.plugin == "mcp"}
     assert hooks == {"memservice_blueprints", "memservice_cli_commands"}
-
-
-_NO_SDK = """
-import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("mcp", "mcp_types", "pydantic", "starlette"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-if sys.argv[1] == "without":
-    sys.meta_path.insert(0, Missing())
-from memservice.app import create_app
-from memservice.settings import load_settings
-
-app = create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"}))
-client = app.test_client()
-assert client.get("/health").status_code == 200
-loaded = {name.partition(".")[0] for name in sys.modules}
-assert not loaded & {"mcp", "mcp_types", "pydantic", "starlette"}, loaded
-if sys.argv[1] == "without":
-    answer = client.post("/mcp", json={})
-    print(answer.status_code, answer.get_json()["detail"])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sdk", [pytest.param("with", marks=pytest.mark.heavy), "without"])
-def test_the_server_starts_without_the_sdk(sdk: str) -> None:
-    result = subprocess.run(
-        [sys.executable, "-c", _NO_SDK, sdk], capture_output=True, text=True, timeout=60
-    )
-    assert result.returncode == 0, result.stderr
-    if sdk == "without":
-        assert result.stdout.startswith("405 MCP needs the package mcp")
-        assert "pip install 'memservice[mcp]'" in result.stdout

@@ -27,19 +27,40 @@ from memservice.services.transfer.export import ExportOptions
 from memservice.services.transfer.histories import importing as histories
 from memservice.services.v1 import metamessages
 from memservice.spi.storage import Transaction
+from memservice_memory.storage import MemoryStorage
 from support.erasure.imports import Open, comparable, everything, exported, load
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
+from support.stores.stores import copy_contents
 
 pytestmark = pytest.mark.slow
 MARKER = "quokka"
 DEFAULT = ExportOptions()
 
 
+@pytest.fixture(scope="module")
+def contents() -> dict[str, MemoryStorage]:
+    """What `fill` stores in memory, once for all tests."""
+    return {}
+
+
 @pytest.fixture
-def pipeline(open_pipeline: Open) -> Pipeline:
+def pipeline(open_pipeline: Open, contents: dict[str, MemoryStorage]) -> Pipeline:
     """Alice, Bob and Carol in two sessions. Bob spoke of his quokka in `talk` once, as the third
     message, and everything that rests on it is there too."""
     pipeline = open_pipeline()
+    storage = pipeline.rt.storage
+    if not isinstance(storage, MemoryStorage):
+        fill(pipeline)
+    elif contents:
+        copy_contents(contents["memory"], storage)
+    else:
+        fill(pipeline)
+        contents["memory"] = MemoryStorage()
+        copy_contents(storage, contents["memory"])
+    return pipeline
+
+
+def fill(pipeline: Pipeline) -> None:
     drafts = [("alice", "I like tea."), ("bob", "I sing."), ("bob", f"I own a {MARKER}.")]
     drafts += [("alice", f"I have {n} boats.") for n in range(20)]
     pipeline.say("talk", *drafts[:3])
@@ -56,7 +77,6 @@ def pipeline(open_pipeline: Open) -> Pipeline:
     cards.put(pipeline.rt, PRINCIPAL, WORKSPACE, "bob", None, ["Called Bobby"])
     add_lines(pipeline, [f"PET: I own a {MARKER}.", "HOBBY: I run."])
     pipeline.rt.storage.write(lambda tx: add_notes(pipeline, tx))
-    return pipeline
 
 
 def add_notes(pipeline: Pipeline, tx: Transaction) -> None:

@@ -32,7 +32,7 @@ from support.erasure.kills import commits
 from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 from support.pipeline.store_uri import store_uri  # noqa: F401 - used by the fixture `pipeline`
 
-OVERLAP_SECONDS = 1.0
+OVERLAP_SECONDS = 0.5
 """How long two transactions overlap, if neither waits for the other."""
 END_SECONDS = 60.0
 pytestmark = [pytest.mark.every_storage("postgres"), pytest.mark.slow]

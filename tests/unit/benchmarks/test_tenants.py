@@ -109,6 +109,7 @@ class Rows:
 
 @pytest.mark.parametrize("number", [1_100, pytest.param(2_500, marks=pytest.mark.heavy)])
 def test_a_copy_has_the_rows_that_the_product_wrote(db: str, number: int) -> None:
+    """And messages of copies alternate, and one is read, searched and written like its source."""
     filled(db, number, "source")
     with connect(db) as connection:
         tables = {
@@ -132,6 +133,8 @@ def test_a_copy_has_the_rows_that_the_product_wrote(db: str, number: int) -> Non
             assert not each.uids & source.uids
         assert len(source.of("messages")) == len(source.of("text_rows")) - 200 == number
         assert len(source.of("vectors")) == 200
+        check_that_messages_alternate(connection, number)
+    check_that_it_is_used_like_its_source(db)
 
 
 def indexes(connection: psycopg.Connection[Any]) -> set[Any]:
@@ -142,23 +145,16 @@ def indexes(connection: psycopg.Connection[Any]) -> set[Any]:
     )
 
 
-def test_messages_of_copies_alternate(db: str) -> None:
-    filled(db, 1_100, "source")
-    Store(db).copy("source", ["first", "second"])
-    with connect(db) as connection:
-        spaces = [
-            key
-            for (key,) in connection.execute(
-                "SELECT workspace_key FROM messages WHERE key > 1100 ORDER BY key LIMIT 40"
-            )
-        ]
+def check_that_messages_alternate(connection: psycopg.Connection[Any], number: int) -> None:
+    rows = connection.execute(
+        "SELECT workspace_key FROM messages WHERE key > %s ORDER BY key LIMIT 40", (number,)
+    )
+    spaces = [key for (key,) in rows]
     assert [len(set(spaces[start : start + 10])) for start in (0, 10, 20, 30)] == [1, 1, 1, 1]
     assert spaces[0] == spaces[20] != spaces[10] == spaces[30]
 
 
-def test_a_copy_is_read_searched_and_written_like_its_source(db: str) -> None:
-    filled(db, 1_100, "source")
-    Store(db).copy("source", ["copied"])
+def check_that_it_is_used_like_its_source(db: str) -> None:
     with servers.opened(db, growth.OPTIONS) as runtime:
         application = create_app(runtime.settings, runtime)
 
@@ -194,7 +190,7 @@ def test_a_copy_is_read_searched_and_written_like_its_source(db: str) -> None:
                 ],
             ]
 
-        assert answers("copied") == answers("source")
+        assert answers("first") == answers("source")
 
 
 def test_a_workspace_with_tasks_is_not_copied(db: str) -> None:
