@@ -4,17 +4,18 @@ names, and nothing more."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
+from flask import Flask
 from werkzeug.test import Client, TestResponse
 
 from memservice.app import create_app
 from memservice.compose import open_runtime
+from memservice.runtime import Runtime
 from memservice.settings import load_settings
-from support.stores.stores import sqlite_store_at
+from support.stores.stores import undone
 
 SECRET = "s" * 40
 W = "/v3/workspaces/acme"
@@ -22,18 +23,28 @@ W = "/v3/workspaces/acme"
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
     environ = {
-        "DB_CONNECTION_URI": sqlite_store_at(tmp_path / "m.db"),
+        "DB_CONNECTION_URI": "memory://",
         "AUTH_USE_AUTH": "true",
         "AUTH_JWT_SECRET": SECRET,
     }
-    settings = load_settings(environ=environ, cwd=tmp_path)
-    runtime = open_runtime(settings, "api")
-    runtime.storage.migrate()
-    yield Client(create_app(settings, runtime))
+    runtime = open_runtime(load_settings(environ=environ), "api")
+    yield runtime
     runtime.close()
+
+
+@pytest.fixture(scope="module")
+def app(runtime: Runtime) -> Flask:
+    return create_app(runtime.settings, runtime)
+
+
+@pytest.fixture
+def client(app: Flask, runtime: Runtime) -> Iterator[Client]:
+    """What a test writes is undone after it."""
+    with undone(runtime.storage):
+        yield Client(app)
 
 
 def call(

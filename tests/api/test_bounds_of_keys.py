@@ -18,8 +18,8 @@ ALICE, ROOM = signed({"w": "acme", "p": "alice"}), signed({"w": "acme", "s": "ro
 LATER = ("v2", "v3")
 
 
-@pytest.fixture
-def auth_client() -> Iterator[AuthClient]:
+@pytest.fixture(scope="module")
+def populated() -> Iterator[AuthClient]:
     """Alice and bob are in `room`, where both spoke; bob alone is in `priv`."""
     opened = AuthClient.open()
     opened.do("POST", "/v3/workspaces", {"id": "acme"})
@@ -28,6 +28,13 @@ def auth_client() -> Iterator[AuthClient]:
     say(opened, "priv", ("bob", "My passport number is X99123."))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def auth_client(populated: AuthClient) -> Iterator[AuthClient]:
+    """What a test writes is undone after it."""
+    with populated.undone():
+        yield populated
 
 
 def say(auth_client: AuthClient, session: str, *lines: tuple[str, str]) -> None:

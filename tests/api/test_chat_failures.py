@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,26 +87,36 @@ def test_a_failed_model_is_replaced_by_an_answer_without_one(
     assert len(chat.model.requests) == 1, "a wrong key is not tried again"
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("generation", GENERATIONS)
+def in_each_way(*values: Any) -> list[Any]:
+    """Generation, stream and value: all of them, of which each value, and each generation with and
+    without a stream, is not heavy."""
+    ways = list(product(GENERATIONS, (False, True)))
+    return [
+        pytest.param(
+            *way, value, marks=() if number % len(values) == position else pytest.mark.heavy
+        )
+        for position, value in enumerate(values)
+        for number, way in enumerate(ways)
+    ]
+
+
 @pytest.mark.parametrize(
-    ("failure", "status", "headers"),
-    [
+    ("generation", "stream", "cause"),
+    in_each_way(
         (fails(), 502, {"x-should-retry": "false"}),
         (fails(status=429, retry_after=75.5), 503, {"Retry-After": "76"}),
         (fails(status=503), 503, {"Retry-After": "30"}),
         (fails(status=500), 502, {"x-should-retry": "false"}),
-    ],
+    ),
 )
 @pytest.mark.slow
 def test_an_error_names_the_cause(
     strict: ChatWithModel,
     generation: str,
     stream: bool,
-    failure: ModelFailure,
-    status: int,
-    headers: dict[str, str],
+    cause: tuple[ModelFailure, int, dict[str, str]],
 ) -> None:
+    failure, status, headers = cause
     strict.model.say = lambda request: failure
     answer = ask(strict, generation, stream=stream)
     assert (answer.status_code, answer.get_json()) == (
@@ -272,9 +283,10 @@ def slow(reply: Completion, seconds: float = 0.25) -> Completion:
 
 class TestCaller:
     @pytest.mark.slow
-    @pytest.mark.parametrize("stream", [False, True])
-    @pytest.mark.parametrize("generation", GENERATIONS)
-    @pytest.mark.parametrize("phase", ["before the head", "in the head", "in the answer"])
+    @pytest.mark.parametrize(
+        ("generation", "stream", "phase"),
+        in_each_way("before the head", "in the head", "in the answer"),
+    )
     def test_a_disconnected_client_ends_the_call_in_progress(
         self, tmp_path: Path, generation: str, stream: bool, phase: str
     ) -> None:

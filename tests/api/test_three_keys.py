@@ -4,7 +4,8 @@ generation minted it and whichever names it uses."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,16 +128,30 @@ OPENS = {
 """What a key opens, by what it is for."""
 
 
-@pytest.fixture
-def acme(storage_name: str, tmp_path: Path) -> Iterator[Acme]:
-    with store_of(storage_name, tmp_path) as uri:
-        auth_client = AuthClient.open(uri)
-        acme = Acme(
-            auth_client, {"other": auth_client.do("POST", "/v3/workspaces", {"id": "other"})["uid"]}
-        )
-        acme.make_again()
+@contextmanager
+def opened(uri: str) -> Iterator[Acme]:
+    auth_client = AuthClient.open(uri)
+    other = auth_client.do("POST", "/v3/workspaces", {"id": "other"})["uid"]
+    acme = Acme(auth_client, {"other": other})
+    acme.make_again()
+    yield acme
+    auth_client.close()
+
+
+@pytest.fixture(scope="module")
+def in_memory() -> Iterator[Acme]:
+    with opened("memory://") as acme:
         yield acme
-        auth_client.close()
+
+
+@pytest.fixture
+def acme(storage_name: str, tmp_path: Path, in_memory: Acme) -> Iterator[Acme]:
+    if storage_name == "memory":
+        with in_memory.auth_client.undone():
+            yield replace(in_memory, uids=dict(in_memory.uids))
+        return
+    with store_of(storage_name, tmp_path) as uri, opened(uri) as acme:
+        yield acme
 
 
 @pytest.mark.parametrize("of", OPENS)

@@ -33,7 +33,7 @@ def test_what_was_erased_is_nowhere(storage_name: str, tmp_path: Path, seed: int
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "index",
-    [name if name == "qdrant" else pytest.param(name, marks=pytest.mark.heavy) for name in INDEXES],
+    [name if name == "fake" else pytest.param(name, marks=pytest.mark.heavy) for name in INDEXES],
 )
 def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
     Check(tmp_path, "memory", index).run(Plan.at_random(7, STEPS), 7)

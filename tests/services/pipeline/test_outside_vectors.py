@@ -111,8 +111,21 @@ def state(pipeline: Pipeline, uid: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("crashes", [False, True])
-@pytest.mark.parametrize("what", ["message", "peer", "session", "workspace"])
+@pytest.mark.parametrize(
+    ("what", "crashes"),
+    [
+        pytest.param(
+            what, crashes, marks=() if crashes == is_tried_with_crash else pytest.mark.heavy
+        )
+        for what, is_tried_with_crash in (
+            ("message", True),
+            ("peer", False),
+            ("session", True),
+            ("workspace", False),
+        )
+        for crashes in (False, True)
+    ],
+)
 def test_work_in_progress_leaves_no_vector(
     open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch, what: str, crashes: bool
 ) -> None:
