@@ -56,6 +56,8 @@ def test_a_provider_that_fulfils_its_contract_passes(memservice: Run) -> None:
         r"Is it local and fast enough to run inside a write\? +yes +\(inline\)", result.stdout
     )
     assert re.search(r"Do paraphrases have similar vectors\? +no +\(semantic\)", result.stdout)
+    assert re.search(r"Does it wait on a network\? +no", result.stdout)
+    assert "may cost" not in result.stdout
     assert "TestEmbedder declares inline, of shared, transactional" in result.stdout
     assert re.search(
         r"not run: test_paraphrases_are_near_each_other.* lacks the capability SEMANTIC",
@@ -247,6 +249,8 @@ def test_a_costly_provider_is_checked_on_request_only(memservice: Run) -> None:
         assert server.requests == []
 
 
+# By default, the built-in embedder is checked without --costly, which needs no model either.
+@pytest.mark.heavy
 def test_a_model_on_this_machine_costs_nothing(memservice: Run) -> None:
     result = memservice("plugins", "check", "minilm")
     assert re.search(r"Does it wait on a network\? +no", result.stdout)

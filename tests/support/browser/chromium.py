@@ -17,6 +17,10 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # One process for all pages, which are of one site.
+    "--disable-site-isolation-trials",
+    "--in-process-gpu",
+    "--renderer-process-limit=1",
 )
 MISSING = (
     "needs the PyPI package playwright"
