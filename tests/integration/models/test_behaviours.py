@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from memservice.reasoning import probe
 from memservice.reasoning.choice import DERIVE, LLM, WITHOUT_MODEL, models_of
 from memservice.reasoning.models import Models
 from memservice.reasoning.reasoner import LlmReasoner
-from memservice.settings import load_settings
+from memservice.settings import Settings, load_settings
 from memservice.settings.families import transport_key
 from memservice.spi.llm import ModelFailure, ToolCall
 from memservice.spi.providers import Context
@@ -94,9 +95,15 @@ def reasoner(
         environ[f"{config}_MODEL_CONFIG__TRANSPORT"] = transport
         environ[f"{config}_MODEL_CONFIG__MODEL"] = "model-1"
         environ[f"{config}_MODEL_CONFIG__OVERRIDES__PROVIDER_PARAMS__TIMEOUT"] = timeout
-    loaded = load_settings(environ={**environ, **settings}, cwd=Path(__file__).parent)
+    loaded = loaded_from(**environ | settings)
     context = Context(lambda: datetime.now(UTC), logging.getLogger("memservice"))
     return LlmReasoner(Models(loaded, plugins, context, sleep=lambda seconds: None))
+
+
+@lru_cache(maxsize=16)
+def loaded_from(**environ: str) -> Settings:
+    """The tasks of a behaviour have the same settings, which take 3 ms to read."""
+    return load_settings(environ=environ, cwd=Path(__file__).parent)
 
 
 def derive(llm: LlmReasoner) -> str:

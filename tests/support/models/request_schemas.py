@@ -15,7 +15,9 @@ A field that a provider adds is added here when memservice begins to send it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -308,10 +310,14 @@ SCHEMAS = {
 
 
 def violations(path: str, body: Any) -> Sequence[str]:
-    """What is wrong with a request, by the schema of its API."""
-    path = path.partition("?")[0]
+    """What is wrong with a request, by the schema of its API. Most tests send the same ones."""
+    return _violations(path.partition("?")[0], json.dumps(body))
+
+
+@cache
+def _violations(path: str, body: str) -> Sequence[str]:
     (schema,) = [schema for end, schema in SCHEMAS.items() if path.endswith(end)]
     return [
         f"{path} {error.json_path}: {error.message[:300]}"
-        for error in Draft202012Validator(schema).iter_errors(body)
+        for error in Draft202012Validator(schema).iter_errors(json.loads(body))
     ]
