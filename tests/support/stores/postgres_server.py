@@ -30,6 +30,7 @@ VARIABLE = "MEMSERVICE_TEST_POSTGRES_URL"
 
 _numbers = count(1)
 _here = uuid.uuid4().hex[:8]
+_lasting: dict[str, psycopg.Connection[tuple[object, ...]]] = {}
 
 
 @cache
