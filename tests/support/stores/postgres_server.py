@@ -30,7 +30,6 @@ VARIABLE = "MEMSERVICE_TEST_POSTGRES_URL"
 
 _numbers = count(1)
 _here = uuid.uuid4().hex[:8]
-_lasting: dict[str, psycopg.Connection[tuple[object, ...]]] = {}
 
 
 @cache
@@ -83,20 +82,10 @@ def _connection(uri: str, pid: int) -> psycopg.Connection[tuple[object, ...]]:
 def new_database(template: str | None = None, encoding: str = "UTF8") -> str:
     """A new database's URI: empty, or a copy of the database that another URI names, which must
     have no connections."""
-    name = new_name()
+    name = f"ms_{_here}_{os.getpid()}_{next(_numbers)}"
     source = "template0" if template is None else make_url(template).database
     locale = "" if encoding == "UTF8" else " LC_COLLATE 'C' LC_CTYPE 'C'"
     administer(f"CREATE DATABASE {name} TEMPLATE {source} ENCODING '{encoding}'{locale}")
-    return uri_of(name)
-
-
-def new_name() -> str:
-    """For a database."""
-    return f"ms_{_here}_{os.getpid()}_{next(_numbers)}"
-
-
-def uri_of(name: str) -> str:
-    """Of the database with that name."""
     return (
         server()
         .set(drivername="postgresql+psycopg", database=name)
@@ -104,22 +93,14 @@ def uri_of(name: str) -> str:
     )
 
 
-def disconnect(uri: str) -> None:
-    """End all connections to a database. A storage that is still open would log in later tests that
-    it cannot reach the database, so its thread is ended."""
+def drop_database(uri: str) -> None:
+    """A storage that is still open would log in later tests that it cannot reach the database, so
+    its thread is ended."""
     name = make_url(uri).database
     for thread in threading.enumerate():
         if isinstance(thread, _NotifyThread) and thread._config.name.startswith(f"{name} on "):
             thread.end()
-    administer(
-        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-        f"WHERE datname = '{name}' AND backend_type = 'client backend'"
-    )
-
-
-def drop_database(uri: str) -> None:
-    disconnect(uri)
-    administer(f"DROP DATABASE IF EXISTS {make_url(uri).database} WITH (FORCE)")
+    administer(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 def connect(uri: str) -> psycopg.Connection[tuple[object, ...]]:
