@@ -26,6 +26,7 @@ from support.stores.stores import store_of, undone
 from support.stores.vector_stores import vector_store
 
 _numbers = count(1)
+SECRET = "s" * 40
 
 
 class Api:
@@ -166,3 +167,16 @@ def api(app: Flask, runtime: Runtime) -> Iterator[Api]:
         client = Api(app, runtime, f"a{next(_numbers)}")
         yield client
         runtime.storage.write(client.leave_no_work)
+
+
+@pytest.fixture(scope="session")
+def app_with_keys() -> Iterator[tuple[Flask, Runtime]]:
+    """An application in memory that requires keys signed with `SECRET`."""
+    environ = {
+        "DB_CONNECTION_URI": "memory://",
+        "AUTH_USE_AUTH": "true",
+        "AUTH_JWT_SECRET": SECRET,
+    }
+    runtime = open_runtime(load_settings(environ=environ), "api")
+    yield create_app(runtime.settings, runtime), runtime
+    runtime.close()

@@ -11,38 +11,19 @@ import pytest
 from flask import Flask
 from werkzeug.test import Client, TestResponse
 
-from memservice.app import create_app
-from memservice.compose import open_runtime
+from api.conftest import SECRET
 from memservice.runtime import Runtime
-from memservice.settings import load_settings
 from support.stores.stores import undone
 
-SECRET = "s" * 40
 W = "/v3/workspaces/acme"
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def runtime() -> Iterator[Runtime]:
-    environ = {
-        "DB_CONNECTION_URI": "memory://",
-        "AUTH_USE_AUTH": "true",
-        "AUTH_JWT_SECRET": SECRET,
-    }
-    runtime = open_runtime(load_settings(environ=environ), "api")
-    yield runtime
-    runtime.close()
-
-
-@pytest.fixture(scope="module")
-def app(runtime: Runtime) -> Flask:
-    return create_app(runtime.settings, runtime)
-
-
 @pytest.fixture
-def client(app: Flask, runtime: Runtime) -> Iterator[Client]:
+def client(app_with_keys: tuple[Flask, Runtime]) -> Iterator[Client]:
     """What a test writes is undone after it."""
+    app, runtime = app_with_keys
     with undone(runtime.storage):
         yield Client(app)
 
