@@ -141,7 +141,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
         for path in sorted((ROOT / "tests").rglob("test_*.py")):
             if path.parent.name == "benchmarks":  # its conftest.py makes them importable
                 continue
-            # As the collection does it, which also reports what fails, and ignores some files.
+            # The collection imports in the same way, and reports what fails. It ignores some files.
             with suppress(Exception, pytest.skip.Exception):
                 import_path(
                     path,
@@ -178,17 +178,19 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 @pytest.fixture(scope="session", autouse=True)
 def process_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The user's data directory of this process, since no test may leave a store in the
-    developer's, and what each store, application and client would make anew, for tens of
-    milliseconds of CPU. One fixture for all of it: pytest looks at each for each test.
-    `own_migrations`, `own_statements` and `hashes_at_full_cost` undo a part of it."""
+    """Set what all tests of this process share.
+
+    The data directory of the user is an empty folder: no test may leave a store in the developer's.
+    Stores, applications and clients share what each would otherwise compute again, for tens of
+    milliseconds of CPU; `own_migrations`, `own_statements` and `hashes_at_full_cost` undo parts of
+    it. This is one fixture, because pytest looks at each automatic fixture for each test.
+    """
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
     with pytest.MonkeyPatch.context() as patch, passwords_hashed_with(fast_hasher):
         sharing.share_maps(patch)
         sharing.share_statements(patch)
         sharing.share_metadata(patch)
         sharing.find_hooks_fast(patch)
-        sharing.flush_nothing(patch)
         sharing.share_certificates(patch)
         sharing.copy_new_stores(patch, empty_store)
         yield

@@ -142,9 +142,9 @@ app = create_app(load_settings(environ={"DB_CONNECTION_URI": "memory://"}))
 created = loaded()
 client = app.test_client()
 assert client.post("/v3/workspaces/list", headers={"Authorization": "Bearer x"}).status_code == 200
-asked = loaded()
+requested = loaded()
 answer = client.post("/mcp", json={})
-print(json.dumps([created, asked, answer.status_code, answer.get_json().get("detail")]))
+print(json.dumps([created, requested, answer.status_code, answer.get_json().get("detail")]))
 """
 
 

@@ -46,7 +46,7 @@ def test_the_length_of_a_query_is_limited(talk: AllGenerations) -> None:
                 "string_too_long",
                 True,
             )
-        assert api.post(path, {**body, "query": LONG[1:]}).status_code == 200, path
+            assert api.post(path, {**body, "query": LONG[1:]}).status_code == 200, path
         (problem,) = api.refused(
             api.post("/peers/alice/representation", {"search_query": LONG}),
             ["body", "search_query"],

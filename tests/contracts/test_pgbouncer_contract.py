@@ -10,7 +10,8 @@ from memservice.spi.storage import Storage
 from memservice.testing.storage import StorageContract
 from memservice.testing.storage.transactions import names, note
 from support.stores.pgbouncer import IGNORING, pooled
-from support.stores.postgres_store import drop_store, empty, migrated, new_store
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import empty, migrated, new_store
 
 pytestmark = pytest.mark.heavy
 
@@ -21,7 +22,7 @@ def store() -> Iterator[tuple[str, str]]:
     uri = new_store()
     with pooled(uri, IGNORING) as through:
         yield uri, through
-    drop_store(uri)
+    drop_database(uri)
 
 
 class TestPostgresBehindPgBouncer(StorageContract):

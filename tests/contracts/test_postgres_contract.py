@@ -11,14 +11,15 @@ import pytest
 from memservice.spi import base
 from memservice.spi.storage import Storage
 from memservice.testing.storage import StorageContract
-from support.stores.postgres_store import drop_store, empty, new_store, opened
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import empty, new_store, opened
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
     uri = new_store()
     yield uri
-    drop_store(uri)
+    drop_database(uri)
 
 
 class TestPostgres(StorageContract):

@@ -7,7 +7,6 @@ thousands of times, and computes the same each time.
 from __future__ import annotations
 
 import os
-import sqlite3
 import ssl
 import tempfile
 from collections.abc import Callable, Hashable
@@ -31,7 +30,6 @@ from memservice_sql import storage as sql_storage
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.rows import Store
 from memservice_sqlite import connections
-from memservice_sqlite.connections import ConnectionConfig
 
 
 def share_statements(patch: pytest.MonkeyPatch) -> None:
@@ -145,21 +143,6 @@ def _described(rule: Rule) -> Hashable:
         tuple((rule.defaults or {}).items()),
         getattr(rule, "provide_automatic_options", None),  # of Flask
     )
-
-
-def flush_nothing(patch: pytest.MonkeyPatch) -> None:
-    """Let SQLite not wait for the disk: the machine does not lose power in a test. A killed process
-    loses nothing that it has written."""
-
-    def configure(config: ConnectionConfig, connection: sqlite3.Connection) -> None:
-        configure_connection(config, connection)
-        connection.execute("PRAGMA synchronous=OFF")
-
-    patch.setattr(ConnectionConfig, "configure", configure)
-
-
-configure_connection = ConnectionConfig.configure
-"""What the product does."""
 
 
 def copy_new_stores(patch: pytest.MonkeyPatch, content: Callable[[], bytes]) -> None:

@@ -21,7 +21,8 @@ from memservice.services.transfer import export
 from memservice.services.transfer.copying import CopyMismatch, copy
 from memservice.services.transfer.export import ExportOptions
 from memservice.settings import load_settings
-from support.stores.postgres_store import drop_store, new_store
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import new_store
 from support.stores.vector_stores import vector_store
 
 PRINCIPAL = Principal(admin=True)
@@ -86,7 +87,7 @@ def test_a_workspace_moved_there_and_back_is_unchanged(tmp_path: Path, number: i
                     assert after == before or b'"type":"header"' in before
         print(f"{number} messages there and back, compared, in {time.monotonic() - began:.0f} s")
     finally:
-        drop_store(uri)
+        drop_database(uri)
 
 
 def turn(rt: Runtime) -> None:
@@ -121,7 +122,7 @@ def test_moved_vectors_are_unchanged(tmp_path: Path, index: str) -> None:
     with ExitStack() as stack:
         uri = f"sqlite:///{tmp_path}/b.db"
         if index == "postgres":
-            stack.callback(drop_store, uri := new_store())
+            stack.callback(drop_database, uri := new_store())
         settings = stack.enter_context(vector_store(index))
         first = stack.enter_context(store(f"sqlite:///{tmp_path}/a.db", tmp_path))
         second = stack.enter_context(store(uri, tmp_path, **settings))

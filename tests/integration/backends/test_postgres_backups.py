@@ -23,7 +23,7 @@ from support.processes import preloaded
 from support.processes.processes import Service, eventually
 from support.processes.writers import Writer, writing
 from support.stores.postgres_server import connect, drop_database, new_database
-from support.stores.postgres_store import drop_store, migrated, new_store, opened
+from support.stores.postgres_store import migrated, new_store, opened
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("postgres-backups")]
 
@@ -56,7 +56,7 @@ def store() -> Iterator[str]:
             "INSERT INTO vectors (space_key, row_key, vector) VALUES (1, 1, '[1,2]')"
         )
     yield uri
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from memservice_postgres.connections import config_of, driver_of, execute_direct
 from memservice_postgres.storage import PostgresStorage
 from support.processes import preloaded
 from support.stores.postgres_server import OwnServer, connect, drop_database, new_database
-from support.stores.postgres_store import drop_store, empty, migrated, new_store, opened
+from support.stores.postgres_store import empty, migrated, new_store, opened
 from support.stores.postgres_wire import Wire
 
 
@@ -36,7 +36,7 @@ from support.stores.postgres_wire import Wire
 def store() -> Iterator[str]:
     uri = new_store()
     yield uri
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture
@@ -358,7 +358,7 @@ def test_a_forked_process_opens_its_own_connections(storage: PostgresStorage) ->
 
 MIGRATE = """
 import sys
-from support.stores.postgres_store import drop_store, opened
+from support.stores.postgres_store import opened
 storage = opened(sys.argv[1])
 sys.stdin.read()
 storage.migrate()

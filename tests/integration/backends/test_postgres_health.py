@@ -21,7 +21,7 @@ from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.waiting_pool import is_full
 from support.stores.pgbouncer import IGNORING, pooled
 from support.stores.postgres_server import connect, drop_database, new_database
-from support.stores.postgres_store import drop_store, migrated, new_store, opened
+from support.stores.postgres_store import migrated, new_store, opened
 
 SETTINGS = (
     "search_path",
@@ -36,7 +36,7 @@ SETTINGS = (
 def uri() -> Iterator[str]:
     uri = new_store()
     yield uri
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture

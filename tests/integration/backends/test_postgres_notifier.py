@@ -11,14 +11,15 @@ import pytest
 
 from memservice_postgres.connections import config_of
 from memservice_postgres.notifier import Notifier
-from support.stores.postgres_store import drop_store, new_store
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import new_store
 
 
 @pytest.fixture(scope="module")
 def uri() -> Iterator[str]:
     uri = new_store()
     yield uri
-    drop_store(uri)
+    drop_database(uri)
 
 
 def _notifier(uri: str, notified: threading.Event) -> Notifier:

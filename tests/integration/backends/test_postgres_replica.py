@@ -21,8 +21,8 @@ from memservice_postgres.connections import driver_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_sql.rows import SqlRows
 from support.processes.processes import eventually
-from support.stores.postgres_server import OwnServer, StreamingReplica, connect
-from support.stores.postgres_store import drop_store, migrated, new_store, opened
+from support.stores.postgres_server import OwnServer, StreamingReplica, connect, drop_database
+from support.stores.postgres_store import migrated, new_store, opened
 
 # In one process, which starts the primary and its replica once.
 pytestmark = pytest.mark.xdist_group("postgres-replica")
@@ -346,7 +346,7 @@ def test_another_database_is_not_read(pair: Pair) -> None:
         assert not at_replica(storage)
         assert problem in _degraded(storage.examine())
         storage.close()
-    drop_store(elsewhere)
+    drop_database(elsewhere)
 
 
 def test_other_storages_have_no_replicas() -> None:

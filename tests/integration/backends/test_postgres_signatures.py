@@ -18,7 +18,8 @@ from memservice_postgres.connections import config_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.vector_indexes import SpaceIndexes
 from memservice_postgres.vectors import PostgresVectorIndex
-from support.stores.postgres_store import drop_store, migrated, new_store
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import migrated, new_store
 
 DIMENSION, ROWS = 1_024, 1_800
 LARGE = space(9, dimension=DIMENSION)
@@ -44,7 +45,7 @@ def store() -> Iterator[tuple[PostgresStorage, SpaceIndexes]]:
     indexes.build_if_large(LARGE)
     yield storage, indexes
     storage.close()
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture

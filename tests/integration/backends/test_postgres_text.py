@@ -11,7 +11,8 @@ from memservice.testing.indexes import Engine
 from memservice.testing.text import TextIndexContract
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.text import PostgresTextIndex
-from support.stores.postgres_store import drop_store, empty, migrated, new_store
+from support.stores.postgres_server import drop_database
+from support.stores.postgres_store import empty, migrated, new_store
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def store() -> Iterator[tuple[str, PostgresStorage]]:
     storage = migrated(uri)
     yield uri, storage
     storage.close()
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ from memservice_postgres.narrowing import fitting
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.vector_indexes import SpaceIndexes
 from memservice_postgres.vectors import PostgresVectorIndex
-from support.stores.postgres_server import connect
-from support.stores.postgres_store import drop_store, empty, migrated, new_store, opened
+from support.stores.postgres_server import connect, drop_database
+from support.stores.postgres_store import empty, migrated, new_store, opened
 
 if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
@@ -56,7 +56,7 @@ def store() -> Iterator[tuple[str, PostgresStorage]]:
     storage = migrated(uri, pool_size=8)
     yield uri, storage
     storage.close()
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture
@@ -365,4 +365,4 @@ def test_the_table_of_an_older_release_is_upgraded(
         assert query(storage, index) == [2, 3, 4, 1]
     finally:
         storage.close()
-        drop_store(uri)
+        drop_database(uri)

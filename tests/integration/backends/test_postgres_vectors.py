@@ -22,8 +22,8 @@ from memservice_postgres.connections import config_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 from memservice_postgres.vectors import PostgresVectorIndex
-from support.stores.postgres_server import connect
-from support.stores.postgres_store import drop_store, empty, migrated, new_store
+from support.stores.postgres_server import connect, drop_database
+from support.stores.postgres_store import empty, migrated, new_store
 
 log = logging.getLogger("memservice.test")
 
@@ -34,7 +34,7 @@ def store() -> Iterator[tuple[str, PostgresStorage]]:
     storage = migrated(uri)
     yield uri, storage
     storage.close()
-    drop_store(uri)
+    drop_database(uri)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def crowded(
     indexes.build_if_large(BIG)
     yield storage, index, vectors
     storage.close()
-    drop_store(uri)
+    drop_database(uri)
 
 
 def test_a_large_space_is_searched_by_its_index(crowded: Crowded) -> None:

@@ -18,11 +18,9 @@ from memservice.domain.filters.ast import equals
 from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import Dataset, populate, together
 from memservice_sqlite import functions
-from memservice_sqlite.connections import ConnectionConfig
 from memservice_sqlite.narrowing import connection_of
 from memservice_sqlite.storage import SqliteStorage, file_of
 from support.processes import preloaded
-from support.sharing import configure_connection
 from support.stores.sqlite_store import migrated, opened
 
 
@@ -307,10 +305,7 @@ def test_a_closed_store_is_unavailable(storage: SqliteStorage) -> None:
 
 
 @pytest.mark.parametrize(("level", "number"), [("full", 2), ("normal", 1)])
-def test_a_setting_controls_flushing(
-    path: Path, level: str, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ConnectionConfig, "configure", configure_connection)
+def test_a_setting_controls_flushing(path: Path, level: str, number: int) -> None:
     storage = migrated(path, synchronous=level)
     with storage.engine.connect() as connection:
         pragmas = {

@@ -56,7 +56,6 @@ def preload() -> None:
     sharing.share_statements(patch)
     sharing.share_metadata(patch)
     sharing.find_hooks_fast(patch)
-    sharing.flush_nothing(patch)
     sharing.share_certificates(patch)
     commands = {path.partition(":")[0] for path in COMMANDS.values()}
     for module in (*PRELOADED, *(f"memservice.cli.{name}" for name in sorted(commands))):

@@ -1,4 +1,4 @@
-"""The processes of a test run, as forks of the one that reports.
+"""Processes of pytest-xdist that are forks of the main process of a test run.
 
 pytest-xdist starts each process as a new interpreter, which imports the test files and all that
 they import: 14 s of CPU for a process of a whole run. A fork has them from the beginning.
@@ -86,10 +86,11 @@ def _close(*descriptors: int) -> None:
 
 def _serve() -> None:
     """What execnet lets a new interpreter do: `exec(eval(sys.stdin.readline()))`."""
-    atexit._clear()  # the functions to call at exit are those of the process that reports
+    atexit._clear()  # what is registered belongs to the main process
     sys.argv = ["-c"]
     sys.stdout = os.fdopen(1, "w", closefd=False)
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):
         line += byte
-    exec(ast.literal_eval(line.decode()), {"__name__": "__main__"})
+    if line:  # else the main process ended before it opened a gateway
+        exec(ast.literal_eval(line.decode()), {"__name__": "__main__"})

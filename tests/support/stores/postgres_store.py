@@ -8,7 +8,7 @@ from typing import Any
 
 from memservice_postgres.settings import PostgresSettings
 from memservice_postgres.storage import PostgresStorage, open_storage
-from support.stores.postgres_server import drop_database, execute, new_database
+from support.stores.postgres_server import execute, new_database
 
 log = logging.getLogger("memservice.test")
 
@@ -33,12 +33,8 @@ def template() -> str:
 
 
 def new_store() -> str:
-    """The URI of a new, empty, migrated store. Call `drop_store` at the end."""
+    """The URI of a new, empty, migrated store."""
     return new_database(template())
-
-
-def drop_store(uri: str) -> None:
-    drop_database(uri)
 
 
 _EMPTY = """

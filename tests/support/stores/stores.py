@@ -45,11 +45,12 @@ def store_of(storage: str, folder: Path) -> Iterator[str]:
     if storage != "postgres":
         yield "memory://" if storage == "memory" else sqlite_store_at(folder / "memory.db")
         return
-    from support.stores.postgres_store import drop_store, new_store
+    from support.stores.postgres_server import drop_database
+    from support.stores.postgres_store import new_store
 
     uri = new_store()
     yield uri
-    drop_store(uri)
+    drop_database(uri)
 
 
 @contextmanager

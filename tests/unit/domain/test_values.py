@@ -87,7 +87,7 @@ def test_numbers_in_range_are_accepted(raw: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [b"[]", b"{}", b'"ab"', b"1", b'{"a":1}'])
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch, value: bytes) -> None:
-    """They are refused before any is made."""
+    """They are refused before any is made. The message names the limit of the product."""
     monkeypatch.setattr(values, "_DECODER", None)
     monkeypatch.setattr(values, "JSON_VALUES_MAX", 10_000)
     problem = refused(b"[" + b",".join([value] * 10_001) + b"]")
