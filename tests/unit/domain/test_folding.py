@@ -25,6 +25,7 @@ def seconds() -> set[str]:
     return listed | {chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
 
 
+@pytest.mark.slow
 def test_no_character_that_is_folded_alone_joins_the_one_before_it() -> None:
     joining = seconds()
     for char in ALONE:
@@ -35,6 +36,7 @@ def test_no_character_that_is_folded_alone_joins_the_one_before_it() -> None:
                 assert not first or unicodedata.combining(first) == 0, hex(ord(char))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["a", "가", "か"])
 def test_characters_are_folded_alone_as_together(before: str) -> None:
     wrong = [

@@ -40,6 +40,7 @@ def minilm() -> MiniLmEmbedder:
 
 
 @needs_the_files
+@pytest.mark.slow
 class TestContract(EmbedderContract):
     @pytest.fixture
     def embedder(self, minilm: MiniLmEmbedder) -> Embedder:

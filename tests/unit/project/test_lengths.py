@@ -31,6 +31,7 @@ LONGER: dict[tuple[str, str], str] = {
 """(File, function) → why it may be longer."""
 
 
+@pytest.mark.slow
 def test_functions_have_at_most_60_lines(root: Path) -> None:
     wrong, excused = [], set()
     for shelf in SHELVES:

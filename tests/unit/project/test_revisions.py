@@ -47,6 +47,7 @@ def _writers(tree: ast.Module) -> dict[str, bool]:
     }
 
 
+@pytest.mark.slow
 def test_a_change_of_stored_messages_gives_a_revision() -> None:
     writers = {
         f"{path.stem}.{name}": revises
