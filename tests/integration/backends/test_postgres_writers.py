@@ -4,7 +4,7 @@ in a ring."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,15 @@ from flask import Flask
 
 from memservice.app import create_app
 from memservice.compose import open_runtime
+from memservice.domain.records import Peer
 from memservice.runtime import Runtime
 from memservice.settings import load_settings
 from memservice.testing.storage.base import together
+from memservice_sql.repositories import SqlPeers
 from support.stores.postgres_server import connect
 from support.stores.stores import store_of
 
-WRITERS, ROUNDS = 8, 12
+WRITERS, ROUNDS = 8, 6
 PEERS = [f"peer-{n}" for n in range(10)]
 
 
@@ -74,3 +76,25 @@ def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtim
         ).fetchone()
     assert row == (0,)
     assert counted == (sum(stored), sum(stored))
+
+
+def test_new_peers_are_stored_in_the_order_of_their_names(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is why: two requests that name the same new peers wait for each other only at the first
+    one. The writers above meet there too seldom to prove it."""
+    written: list[str] = []
+    put = SqlPeers.put
+
+    def watched(peers: SqlPeers, new: Sequence[Peer]) -> list[Peer]:
+        written.extend(peer.slug for peer in new)
+        return put(peers, new)
+
+    monkeypatch.setattr(SqlPeers, "put", watched)
+    names = ["m", "z", "a", "q", "b"]
+    messages = [{"peer_id": name, "content": "hello"} for name in names]
+    answer = app.test_client().post(
+        "/v3/workspaces/w/sessions/s/messages", json={"messages": messages}
+    )
+    assert answer.status_code == 201, answer.text
+    assert written == sorted(names)
