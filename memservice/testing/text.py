@@ -499,7 +499,7 @@ class TextIndexContract:
         self.add(engine, [TextRow(key=1, terms=[giant]), TextRow(key=2, terms=long)])
         assert keys(self.search(engine, [giant])) == {1}
         assert keys(self.search(engine, ["w2999"])) == {2}
-        assert keys(self.search(engine, long)) == {2}
+        assert keys(self.search(engine, long[::10])) == {2}
         assert self.search(engine, "w0").mean_length == 1_500.5
 
     # Durability

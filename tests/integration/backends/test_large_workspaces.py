@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -48,10 +50,10 @@ class Texts:
         return [hit.key for hit in matches.hits]
 
 
-@pytest.fixture(params=DIALECTS)
-def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Texts]:
+@contextmanager
+def texts_on(dialect: str, folder: Path) -> Iterator[Texts]:
     """The term "rare" is in every tenth text, "common" in every second, "both" in every seventh."""
-    with migrated_on(request.param, tmp_path) as storage:
+    with migrated_on(dialect, folder) as storage:
         texts = Texts(storage, budget=100)
         texts.add(
             [
@@ -68,6 +70,15 @@ def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Texts]:
                 for n in range(1, 10 * EACH + 1)
             ]
         )
+        yield texts
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def texts(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Texts]:
+    """For tests that only read."""
+    with texts_on(request.param, tmp_path_factory.mktemp("texts")) as texts:
         yield texts
 
 
@@ -107,15 +118,17 @@ def test_more_terms_than_the_database_picks_one_by_one(texts: Texts) -> None:
     assert set(texts.keys(*terms, k=30)) >= {*range(1, 12), 350, 280, 210, 140, 70}
 
 
-def test_hits_count_each_term(texts: Texts) -> None:
-    texts.add([TextRow(key=1_000, terms=["rare", "rare", "rare", "both"])])
-    hit = texts.search("rare", "both", k=10).hits[0]
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_hits_count_each_term(dialect: str, tmp_path: Path) -> None:
+    with texts_on(dialect, tmp_path) as texts:
+        texts.add([TextRow(key=1_000, terms=["rare", "rare", "rare", "both"])])
+        hit = texts.search("rare", "both", k=10).hits[0]
     assert (hit.key, dict(hit.terms), hit.length) == (1_000, {"rare": 3, "both": 1}, 4)
 
 
-@pytest.fixture
-def postgres(tmp_path: Path) -> Iterator[Texts]:
-    with migrated_on("postgres", tmp_path) as storage:
+@contextmanager
+def postgres_texts(folder: Path) -> Iterator[Texts]:
+    with migrated_on("postgres", folder) as storage:
         texts = Texts(storage, budget=10_000)
         texts.add(
             [
@@ -124,6 +137,30 @@ def postgres(tmp_path: Path) -> Iterator[Texts]:
             ]
         )
         texts.add([TextRow(key=n, terms=["axolotl"]) for n in range(5_000, 5_005)])
+        yield texts
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Texts]:
+    """For tests that only read."""
+    with postgres_texts(tmp_path_factory.mktemp("texts")) as texts:
+        yield texts
+
+
+@pytest.fixture
+def own_postgres(tmp_path: Path) -> Iterator[Texts]:
+    with postgres_texts(tmp_path) as texts:
+        yield texts
+
+
+@pytest.fixture(scope="module")
+def many_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Texts]:
+    """Beside the texts of another workspace, each in a session of its own."""
+    with postgres_texts(tmp_path_factory.mktemp("sessions")) as texts:
+        rows = [TextRow(key=n, terms=["tea"], session=n) for n in range(10_000, 12_000)]
+        texts.storage.write(lambda tx: texts.index.add(tx, "message", WORKSPACE + 1, rows))
+        with texts.storage.engine.connect() as connection:
+            driver_of(connection).execute("ANALYZE text_rows")
         yield texts
 
 
@@ -141,8 +178,9 @@ def test_numbers_of_frequent_terms_are_estimated_and_rare_ones_counted(
 
 
 def test_numbers_in_a_small_workspace_are_exact(postgres: Texts) -> None:
-    postgres.index = PostgresTextIndex(exact_documents=4_005, cache=TextCache(max_bytes=0))
-    frequencies = postgres.search("tea", "mint", k=1).frequencies
+    small = copy(postgres)
+    small.index = PostgresTextIndex(exact_documents=4_005, cache=TextCache(max_bytes=0))
+    frequencies = small.search("tea", "mint", k=1).frequencies
     assert (frequencies["tea"], frequencies["mint"]) == (4_000, 1_000)
 
 
@@ -154,12 +192,12 @@ def add(texts: Texts, workspace: int, keys: Iterable[int], kind: str = "message"
 @pytest.mark.parametrize(
     "statement", [stored_texts._EXTENT, stored_texts._NEWER.decode()], ids=["extent", "newer"]
 )
-def test_texts_of_other_workspaces_are_not_read(postgres: Texts, statement: str) -> None:
+def test_texts_of_other_workspaces_are_not_read(own_postgres: Texts, statement: str) -> None:
     """Neither for a workspace whose texts are all older, nor for one whose texts are all newer."""
     older, newer = WORKSPACE + 1, WORKSPACE + 2
-    add(postgres, older, range(-20, -10))
-    add(postgres, newer, range(9_000, 9_010))
-    with postgres.storage.engine.connect() as connection:
+    add(own_postgres, older, range(-20, -10))
+    add(own_postgres, newer, range(9_000, 9_010))
+    with own_postgres.storage.engine.connect() as connection:
         driver = driver_of(connection)
         driver.execute("ANALYZE text_rows")
         for workspace in (older, newer):
@@ -170,10 +208,10 @@ def test_texts_of_other_workspaces_are_not_read(postgres: Texts, statement: str)
             assert "Rows Removed" not in plan
 
 
-def test_the_extent_of_a_workspace_is_that_of_its_texts(postgres: Texts) -> None:
-    add(postgres, WORKSPACE, [7_000], "conclusion")
-    add(postgres, WORKSPACE + 1, [6_000])
-    with postgres.storage.engine.connect() as connection:
+def test_the_extent_of_a_workspace_is_that_of_its_texts(own_postgres: Texts) -> None:
+    add(own_postgres, WORKSPACE, [7_000], "conclusion")
+    add(own_postgres, WORKSPACE + 1, [6_000])
+    with own_postgres.storage.engine.connect() as connection:
         extents = [
             driver_of(connection)
             .execute(stored_texts._EXTENT, {"workspace": workspace, "kind": kind, "after": 0})
@@ -198,22 +236,22 @@ def test_the_extent_of_a_workspace_is_that_of_its_texts(postgres: Texts) -> None
         text._NEWEST,
     ],
 )
-def test_rows_of_large_sessions_are_read_by_their_terms(postgres: Texts, statement: str) -> None:
+def test_rows_of_large_sessions_are_read_by_their_terms(
+    many_sessions: Texts, statement: str
+) -> None:
     """Not by the index of sessions, which is that of all workspaces."""
-    plan = _plan(postgres, statement)
+    plan = _plan(many_sessions, statement)
     assert "text_rows_terms" in plan
     assert "text_rows_place" not in plan
 
 
-def test_rows_of_small_sessions_are_read_by_their_place(postgres: Texts) -> None:
+def test_rows_of_small_sessions_are_read_by_their_place(many_sessions: Texts) -> None:
     condition = "Index Cond: ((workspace_key = '1'::bigint) AND (kind = '0'::bigint) AND (session"
-    assert condition in _plan(postgres, text._IN_SESSIONS)
+    assert condition in _plan(many_sessions, text._IN_SESSIONS)
 
 
 def _plan(texts: Texts, statement: str) -> str:
     """Of a search in one of many sessions, in a store of many texts."""
-    rows = [TextRow(key=n, terms=["tea"], session=n) for n in range(10_000, 12_000)]
-    texts.storage.write(lambda tx: texts.index.add(tx, "message", WORKSPACE + 1, rows))
     fits, filter_values = fitting(IndexFilter(sessions=(10_500,)), text._CONDITIONS)
     lists = ("terms", "wanted", "rare", "others", "several", "newest")
     values = {
@@ -228,7 +266,6 @@ def _plan(texts: Texts, statement: str) -> str:
     }
     with texts.storage.engine.connect() as connection:
         driver = driver_of(connection)
-        driver.execute("ANALYZE text_rows")
         sql = f"EXPLAIN {statement.format(fits=fits, counts=text._OF_QUERY)}"
         return "\n".join(row[0] for row in driver.execute(sql.encode(), values).fetchall())
 
