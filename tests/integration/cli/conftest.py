@@ -1,4 +1,4 @@
-"""Running `memservice` as an operator does: the installed command, in a directory of its own."""
+"""Running `memservice` as an operator does: the whole command, in a directory of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.cli.called import call, needs_a_process
 from support.processes import preloaded
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -16,11 +17,12 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def memservice(tmp_path: Path) -> Run:
-    """`memservice("db", "upgrade", DB_SYNCHRONOUS="normal")`, in `tmp_path`. No command may show a
-    traceback."""
+    """`memservice("db", "upgrade", DB_SYNCHRONOUS="normal")`, in `tmp_path`: in the process of the
+    test where it leaves nothing there. No command may show a traceback."""
 
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        result = preloaded.run(arguments, tmp_path, settings)
+        run_it = preloaded.run if needs_a_process(arguments, settings) else call
+        result = run_it(arguments, tmp_path, settings)
         assert "Traceback" not in result.stderr, result.stderr
         return result
 
