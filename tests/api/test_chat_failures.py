@@ -173,10 +173,17 @@ class TestDeadline:
         def hang(handler: Handler, request: Request) -> None:
             handler.wait_to_be_left()
 
+        def say(handler: Handler, request: Request) -> None:
+            handler.json(OpenAiWire().whole(Say(("Seven hives.",))))
+
         with scripted() as server:
-            server.then(hang)
+            server.then(say)
             settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="2", DIALECTIC_ON_FAILURE=mode)
             with open_chat(tmp_path, **settings) as model_chat:
+                # What only the first call imports took longer than the deadline on a busy machine.
+                ask(model_chat, "v3")
+                earlier = len(server.requests)
+                server.then(hang)
                 began = time.monotonic()
                 answer = ask(model_chat, "v3", stream=stream)
                 assert time.monotonic() - began < 20
@@ -186,7 +193,7 @@ class TestDeadline:
                 else:
                     assert answer.status_code == 200
                     assert answer.headers[NOTICE].startswith(text)
-                assert len(server.requests) == 1
+                assert len(server.requests) == earlier + 1
                 assert server.left.wait(20), "the call is ended, not left alone"
 
     @pytest.mark.slow
