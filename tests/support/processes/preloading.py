@@ -14,13 +14,18 @@ import threading
 from collections.abc import Hashable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
 from support import sharing
 
+if TYPE_CHECKING:
+    from memservice.settings import Settings
+
 PRELOADED = (
+    "encodings.ascii",
     "encodings.idna",
     "gunicorn.app.wsgiapp",
     "gunicorn.glogging",
@@ -31,12 +36,14 @@ PRELOADED = (
     "memservice.cli",
     "memservice.domain.auth.jwt_signing",
     "memservice.serving.clients",
+    "memservice.serving.free_memory",
     "memservice.worker.polling",
     "memservice.worker.retention",
     "memservice_extractive.consolidate",
     "memservice_extractive.duplicates",
     "memservice_memory",
     "memservice_postgres.storage",
+    "memservice_sqlite.reclaiming",
     "pytest",
     "rq",
 )
@@ -74,11 +81,23 @@ def preload() -> None:
         runtime.close()
         empty_store = Path(folder, "store.db").read_bytes()
         sharing.copy_new_stores(patch, lambda: empty_store)
+        compile_statements(settings)
     tokens.count("")
     httpx.create_ssl_context()
     answer_once()
     assert "prometheus_client" not in sys.modules
     assert threading.active_count() == 1, threading.enumerate()
+
+
+def compile_statements(settings: Settings) -> None:
+    """Let SQLAlchemy compile what each worker asks the store when it starts: `share_statements`
+    gives that to the stores of the forks."""
+    from memservice.compose import open_runtime
+    from memservice.worker.housekeeping import Housekeeping
+
+    runtime = open_runtime(settings)
+    Housekeeping(runtime).run_due()
+    runtime.close()
 
 
 def answer_once() -> None:
