@@ -1,4 +1,4 @@
-"""`memservice` as a call in the process of the test: a fork takes 60 ms of CPU more."""
+"""`memservice` as a call in the process of the test, which takes less than a fork."""
 
 from __future__ import annotations
 
