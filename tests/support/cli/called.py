@@ -18,8 +18,9 @@ from memservice.reasoning.apart import reasoner
 from support.processes import preloaded
 from support.processes.command import MEMSERVICE, environment
 
-NEED_A_PROCESS = ("serve", "worker", "plugins")
-"""Commands that set signal handlers or logging, start children, or import plugins."""
+NEED_A_PROCESS = ("serve", "worker", "plugins", "init")
+"""Commands that set signal handlers or logging, start children, import plugins, or look for their
+own installation, for which the process of the tests may have another path."""
 
 
 def needs_a_process(arguments: Sequence[str], settings: Mapping[str, str]) -> bool:
