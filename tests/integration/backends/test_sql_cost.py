@@ -277,6 +277,15 @@ def test_a_race_for_a_lease_is_one_statement_that_does_not_fail(sized: tuple[Siz
     assert not any("SAVEPOINT" in sql or "ROLLBACK" in sql for sql in one.statements)
 
 
+def test_rows_are_locked_in_the_order_of_their_keys(sized: tuple[Sized, ...]) -> None:
+    """Else two writers that lock the same rows may wait for each other."""
+    one = sized[0]
+    keys = [message.key for message in one.messages[3:0:-1]]
+    assert one.count(lambda tx: tx.locked(r.Message, keys), writing=True) == 1
+    (statement,) = [sql for sql in one.statements if "FROM messages" in sql]
+    assert "ORDER BY messages.key" in statement.replace('"', "")
+
+
 def test_a_browser_session_and_its_member_are_read_in_one_statement(
     sized: tuple[Sized, ...],
 ) -> None:
