@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 
 import pytest
@@ -74,12 +73,17 @@ def texts_on(dialect: str, folder: Path) -> Iterator[Texts]:
 
 
 @pytest.fixture(scope="module", params=DIALECTS)
-def texts(
+def storage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Texts]:
-    """For tests that only read."""
+) -> Iterator[SqlStorage]:
     with texts_on(request.param, tmp_path_factory.mktemp("texts")) as texts:
-        yield texts
+        yield texts.storage
+
+
+@pytest.fixture
+def texts(storage: SqlStorage) -> Texts:
+    """For tests that only read. The index is new, since it remembers what it has counted."""
+    return Texts(storage, budget=100)
 
 
 def test_texts_with_several_terms_come_first_and_then_the_newest(texts: Texts) -> None:
@@ -141,21 +145,28 @@ def postgres_texts(folder: Path) -> Iterator[Texts]:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Texts]:
-    """For tests that only read."""
+def postgres_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStorage]:
     with postgres_texts(tmp_path_factory.mktemp("texts")) as texts:
-        yield texts
+        yield texts.storage
+
+
+@pytest.fixture
+def postgres(postgres_storage: SqlStorage) -> Texts:
+    """For tests that only read."""
+    return Texts(postgres_storage, budget=10_000)
 
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[Texts]:
+    """For tests that write."""
     with postgres_texts(tmp_path) as texts:
         yield texts
 
 
 @pytest.fixture(scope="module")
 def many_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Texts]:
-    """Beside the texts of another workspace, each in a session of its own."""
+    """The same texts beside those of another workspace, each of which is in a session of its own.
+    Only plans of statements are read here, and no index is searched."""
     with postgres_texts(tmp_path_factory.mktemp("sessions")) as texts:
         rows = [TextRow(key=n, terms=["tea"], session=n) for n in range(10_000, 12_000)]
         texts.storage.write(lambda tx: texts.index.add(tx, "message", WORKSPACE + 1, rows))
@@ -178,9 +189,8 @@ def test_numbers_of_frequent_terms_are_estimated_and_rare_ones_counted(
 
 
 def test_numbers_in_a_small_workspace_are_exact(postgres: Texts) -> None:
-    small = copy(postgres)
-    small.index = PostgresTextIndex(exact_documents=4_005, cache=TextCache(max_bytes=0))
-    frequencies = small.search("tea", "mint", k=1).frequencies
+    postgres.index = PostgresTextIndex(exact_documents=4_005, cache=TextCache(max_bytes=0))
+    frequencies = postgres.search("tea", "mint", k=1).frequencies
     assert (frequencies["tea"], frequencies["mint"]) == (4_000, 1_000)
 
 
