@@ -180,7 +180,7 @@ class TestDeadline:
             server.then(say)
             settings = hosted(server.url, DIALECTIC_DEADLINE_SECONDS="2", DIALECTIC_ON_FAILURE=mode)
             with open_chat(tmp_path, **settings) as model_chat:
-                # What only the first call imports took longer than the deadline on a busy machine.
+                # On a busy machine, what the first call imports may take longer than the deadline.
                 ask(model_chat, "v3")
                 earlier = len(server.requests)
                 server.then(hang)

@@ -81,8 +81,8 @@ def test_writers_on_overlapping_peers_never_deadlock(app: Flask, runtime: Runtim
 def test_new_peers_are_stored_in_the_order_of_their_names(
     app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is why: two requests that name the same new peers wait for each other only at the first
-    one. The writers above meet there too seldom to prove it."""
+    """So two requests that name the same new peers wait for each other at the first one only. The
+    writers above seldom meet there: they pass without the order, too."""
     written: list[str] = []
     put = SqlPeers.put
 

@@ -20,7 +20,8 @@ from support.processes.command import MEMSERVICE, environment
 
 NEED_A_PROCESS = ("serve", "worker", "plugins", "init")
 """Commands that set signal handlers or logging, start children, import plugins, or look for their
-own installation, for which the process of the tests may have another path."""
+own installation: `python -m pytest` has the root of the tree on its path, and a build leaves other
+metadata there."""
 
 
 def needs_a_process(arguments: Sequence[str], settings: Mapping[str, str]) -> bool:

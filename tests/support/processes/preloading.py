@@ -90,8 +90,8 @@ def preload() -> None:
 
 
 def compile_statements(settings: Settings) -> None:
-    """Let SQLAlchemy compile what each worker asks the store when it starts: `share_statements`
-    gives that to the stores of the forks."""
+    """Let SQLAlchemy compile the statements that each worker runs when it starts:
+    `share_statements` shares them with the stores of the forks."""
     from memservice.compose import open_runtime
     from memservice.worker.housekeeping import Housekeeping
 
