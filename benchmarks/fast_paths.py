@@ -157,7 +157,7 @@ def statements(folder: Path) -> tuple[str, Work, Work]:
     cursor = cast(Cursor, connection.connection.cursor())
     columns = [messages.c[field.name] for field in dataclasses.fields(Message)]
 
-    def write(slots: Slots) -> sa.Select[Any]:
+    def write(slots: Slots) -> sa.Select[*tuple[Any, ...]]:
         return sa.select(*columns).where(messages.c.uid == slots.take(messages.c.uid.type))
 
     def ours() -> None:

@@ -52,7 +52,7 @@ def heaviest(postings: Sequence[Postings], limit: int) -> list[TextHit]:
         start = end
     lengths = np.concatenate([each.lengths for each in postings])[first_posting]
     return list(
-        map(
+        map(  # pyrefly: ignore[bad-specialization]
             tuple.__new__,
             repeat(TextHit),
             zip((ids[rows] // 4).tolist(), terms, lengths[rows].tolist(), strict=True),

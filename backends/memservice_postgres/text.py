@@ -225,7 +225,7 @@ class PostgresTextIndex:
         added_ids = {
             id
             for (id,) in driver.execute(
-                _ADD,
+                _ADD,  # pyrefly: ignore[bad-argument-type]
                 {
                     **shared,
                     "number": random_number(),
@@ -237,7 +237,7 @@ class PostgresTextIndex:
         if existing_ids:
             _remove(driver, existing_ids)
             driver.execute(
-                _ADD,
+                _ADD,  # pyrefly: ignore[bad-argument-type]
                 {
                     **shared,
                     "number": random_number(),
@@ -503,6 +503,7 @@ def _remove(driver: Driver, ids: list[int]) -> int:
         return 0
     number = random_number()
     values = {"ids": ids, "sign": -1, "number": number, "removal": number}
+    # pyrefly: ignore[bad-argument-type]
     return int(driver.execute(_REMOVE, values).fetchall()[0][0])
 
 

@@ -246,7 +246,7 @@ class PostgresVectorIndex:
 
 def _note_change(driver: Driver, space: Space) -> None:
     """Tell the processes with vectors in memory that this transaction changes some of the space."""
-    driver.execute(_CHANGED, (space.key, random_number()))
+    driver.execute(_CHANGED, (space.key, random_number()))  # pyrefly: ignore[bad-argument-type]
 
 
 def _compared(driver: Driver, fits: str, arguments: dict[str, Any]) -> list[VectorHit]:

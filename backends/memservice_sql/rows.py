@@ -386,7 +386,9 @@ def _ordered(column: sa.Column[Any], descending: bool) -> sa.ColumnElement[Any]:
     return ordered.nulls_last() if descending else ordered.nulls_first()
 
 
-def window(query: sa.Select[Any], slots: Slots, limit: int | None, offset: int) -> sa.Select[Any]:
+def window(
+    query: sa.Select[*tuple[Any, ...]], slots: Slots, limit: int | None, offset: int
+) -> sa.Select[*tuple[Any, ...]]:
     """The query with LIMIT and OFFSET as slots. An offset does not require a limit."""
     if limit is not None:
         query = query.limit(slots.take(KEY))

@@ -24,9 +24,9 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(
-            sa.String(27) if dialect.name == "sqlite" else sa.DateTime(timezone=True)
-        )
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(sa.String(27))
+        return dialect.type_descriptor(sa.DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         if dialect.name == "sqlite":
@@ -41,10 +41,11 @@ class UtcDateTime(TypeDecorator[datetime]):
     def process_literal_param(self, value: datetime | None, dialect: Dialect) -> str:
         return f"'{self.process_bind_param(value, dialect)}'"
 
+    # pyrefly: ignore[bad-override]
     def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], Any] | None:
         return to_text if dialect.name == "sqlite" else super().bind_processor(dialect)
 
-    def result_processor(
+    def result_processor(  # pyrefly: ignore[bad-override]
         self, dialect: Dialect, coltype: object
     ) -> Callable[[Any], datetime | None] | None:
         return from_text if dialect.name == "sqlite" else _from_zone

@@ -77,11 +77,12 @@ def main() -> None:
     relatives.LONG_WEIGHT, relatives.SHORT_WEIGHT = WEIGHTS[0]
     relatives._relatives.cache_clear()
     for limit in (0, 5, text_matches.MAX_NEAR, 800):
+        # pyrefly: ignore[bad-assignment]
         shipped, text_matches.MAX_NEAR = text_matches.MAX_NEAR, limit
         show(runtime, f"at most {limit} by beginnings")
         text_matches.MAX_NEAR = shipped
     for limit in (0, relatives.MAX_SHORT_WORDS, NO_LIMIT):
-        relatives.MAX_SHORT_WORDS = limit
+        relatives.MAX_SHORT_WORDS = limit  # pyrefly: ignore[bad-assignment]
         path = parsed.directory / f"words-{limit}.db"
         again = open_store(f"sqlite:///{path}", {}, derive=False)
         fill(again)

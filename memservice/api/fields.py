@@ -58,7 +58,7 @@ def _messages(text: str, code: str) -> dict[str, Any]:
     }
 
 
-_NUL = {"nul": TypedMessage("Names must not contain NUL", "value_error")}
+_NUL: dict[str, Any] = {"nul": TypedMessage("Names must not contain NUL", "value_error")}
 
 
 class _Shown:
@@ -142,7 +142,7 @@ class IsActive(Boolean):
     """Whether a session is active."""
 
     @staticmethod
-    def wire(state: str) -> bool:
+    def wire(state: str) -> bool:  # pyrefly: ignore[bad-override]
         return state == ACTIVE
 
 
@@ -207,7 +207,7 @@ class SummaryType(String):
     """The kind of a summary by its wire name."""
 
     @staticmethod
-    def wire(kind: str) -> str:
+    def wire(kind: str) -> str:  # pyrefly: ignore[bad-override]
         return f"honcho_chat_summary_{kind}"
 
 

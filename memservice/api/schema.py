@@ -44,7 +44,7 @@ class BaseSchema(Schema):
             and not any(hasattr(value, "__marshmallow_hook__") for value in own.values())
         ):
             return inherited
-        return type(cls).resolve_hooks(cls)
+        return type(cls).resolve_hooks(cls)  # pyrefly: ignore[missing-attribute]
 
 
 class AliasedSchema(BaseSchema):

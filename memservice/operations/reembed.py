@@ -158,7 +158,14 @@ def build(
         has_vectors = kind in _kinds(rt, target)
         before = rt.storage.write(
             lambda tx, k=kind, w=has_vectors: _begin(  # type: ignore[misc]
-                rt, tx, lease, workspace, k, target, dimension, w
+                rt,
+                tx,
+                lease,
+                workspace,
+                k,  # pyrefly: ignore[bad-argument-type]
+                target,
+                dimension,
+                w,
             )
         )
         if before is None:

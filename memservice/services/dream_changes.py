@@ -115,10 +115,11 @@ def approved(task: Task) -> tuple[Consolidated, Sequence[str]] | None:
     if not task.payload.get(APPROVED) or proposal is None:
         return None
     tuples = ("message_keys", "source_ids", "premises")
-    created = [
-        Statement(**{**values, **{name: tuple(values[name]) for name in tuples}})
+    statements: list[dict[str, Any]] = [
+        {**values, **{name: tuple(values[name]) for name in tuples}}
         for values in proposal["created"]
     ]
+    created = [Statement(**values) for values in statements]
     superseded = [Superseded(**values) for values in proposal["superseded"]]
     result = Consolidated(created, superseded, proposal["card"], Spent(proposal["model"]))
     return result, proposal["reads"]

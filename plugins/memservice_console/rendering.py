@@ -119,7 +119,7 @@ def environment() -> Environment:
         "with_code": shown.with_code,
         "pair": lambda name: (name, name),
     }
-    environment.globals |= {
+    environment.globals |= {  # pyrefly: ignore[bad-assignment]
         "link": link,
         "bars": shown.bars,
         "csrf_field": CSRF_FIELD,

@@ -28,7 +28,8 @@ UNAUTHORISED = "openai answered with status 401 (invalid_api_key): is the key ri
 
 
 def fails(**more: Any) -> ModelFailure:
-    return ModelFailure(UNAUTHORISED, **{"retryable": False, "status": 401, **more})
+    fields: dict[str, Any] = {"retryable": False, "status": 401}
+    return ModelFailure(UNAUTHORISED, **(fields | more))
 
 
 @pytest.fixture

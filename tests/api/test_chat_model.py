@@ -422,10 +422,8 @@ class TestTold:
         self, chat: ChatWithModel, stream: bool
     ) -> None:
         look = calling(("search_memory", {"query": "bees"}))
-        chat.model.replies, chat.model.say = (
-            [look],
-            lambda request: ModelFailure("down", retryable=False),
-        )
+        chat.model.replies = [look]
+        chat.model.say = lambda request: ModelFailure("down", retryable=False)
         assert chat.api.post(PATHS[0], {"query": "What?", "stream": stream}).text
         (one,) = chat.of("agent.iteration")
         assert (one["iteration"], list(one["tool_calls"]), one["input_tokens"]) == (

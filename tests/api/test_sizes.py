@@ -85,7 +85,7 @@ def test_the_length_of_a_card_line_is_limited(talk: AllGenerations) -> None:
 
 def test_an_older_card_with_longer_lines_is_readable(talk: AllGenerations) -> None:
     talk.newest.ok(talk.newest.put("/peers/alice/card", {"peer_card": ["short"]}))
-    longer = ["y" * 5_000]
+    longer: list[str] = ["y" * 5_000]
 
     def lengthen(tx: Any) -> None:
         alice = tx.peers.by_slug(tx.workspaces.by_slug(talk.workspace).key, ALICE)

@@ -42,9 +42,8 @@ def load(
 ) -> HistoryReport:
     if content is not None:
         path.write_text(content, encoding="utf-8")
-    request = HistoryRequest(
-        file=path, format_name=format_name, workspace_id="w", **{"user": "me", **options}
-    )
+    fields: dict[str, Any] = {"workspace_id": "w", "user": "me"}
+    request = HistoryRequest(file=path, format_name=format_name, **(fields | options))
     return importing.load(services.rt, request, no_progress, plain)
 
 

@@ -55,7 +55,7 @@ def share_metadata(patch: pytest.MonkeyPatch) -> None:
 
     def shared(distribution: metadata.Distribution) -> Any:
         if distribution not in parsed:
-            parsed[distribution] = parse(distribution)
+            parsed[distribution] = parse(distribution)  # pyrefly: ignore[not-callable]
         return parsed[distribution]
 
     patch.setattr(metadata.Distribution, "metadata", property(shared))

@@ -155,7 +155,7 @@ class SqlTasks(base.Tasks):
         ]
 
 
-def _counted(tasks: sa.Subquery) -> sa.Select[Any]:
+def _counted(tasks: sa.Subquery) -> sa.Select[*tuple[Any, ...]]:
     """Number and oldest time by kind, state and the two flags."""
     flags = (tasks.c.kind, tasks.c.state, tasks.c.due, tasks.c.working)
     return sa.select(*flags, sa.func.count(), sa.func.min(tasks.c.since)).group_by(*flags)

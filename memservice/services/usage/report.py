@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from typing import Any
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Workspace
@@ -122,11 +123,10 @@ def _require(principal: Principal, workspace_id: str | None) -> None:
 
 def _sum(by: Sequence[str], totals: Sequence[UsageTotal]) -> UsageTotal:
     """One total over several that have the same values in the fields `by`."""
-    named = {name: getattr(totals[0], name) for name in by}
+    values: dict[str, Any] = {name: getattr(totals[0], name) for name in by}
     numbers = [field.name for field in fields(UsageTotal) if field.name not in GROUPS]
-    return UsageTotal(
-        **named, **{name: sum(getattr(total, name) for total in totals) for name in numbers}
-    )
+    values |= {name: sum(getattr(total, name) for total in totals) for name in numbers}
+    return UsageTotal(**values)
 
 
 def _group(line: Line, by: Sequence[str]) -> tuple[object, ...]:

@@ -54,9 +54,9 @@ class SpacesChapter(Chapter):
 
     def test_keys(self, storage: Storage) -> None:
         def add(uid: str, **values: Any) -> r.ApiKey:
-            return storage.write(
-                lambda tx: tx.keys.add(r.ApiKey(uid=uid, **({"created_at": NOW} | values)))
-            )
+            times: dict[str, Any] = {"created_at": NOW}
+            key = r.ApiKey(uid=uid, **(times | values))
+            return storage.write(lambda tx: tx.keys.add(key))
 
         late, first, second = (
             add("c", created_at=NOW + timedelta(hours=1)),

@@ -99,9 +99,10 @@ def test_a_delivery_during_a_retry_request_is_not_undone(
     (attempt,) = webhooks.deliveries(rt, PRINCIPAL, WORKSPACE, endpoint.uid, Paging()).items
     real = webhooks._undelivered_task
 
-    def overtaken(*args: Any) -> Task | None:
-        result = real(*args)
-        assert result is not None
+    def overtaken(*args: Any) -> Task:
+        undelivered = real(*args)
+        assert undelivered is not None
+        result: Task = undelivered
 
         def deliver() -> None:
             rt.storage.write(lambda tx: tx.tasks.make_due(result))

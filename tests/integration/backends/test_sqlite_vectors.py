@@ -367,7 +367,8 @@ class Histories(RuleBasedStateMachine):
         self.file = SqliteFile(self.path)
         self.committed: dict[int, tuple[int, int]] = {}
 
-    folder: Callable[[], str]
+    def folder(self) -> str:
+        raise NotImplementedError
 
     @initialize(
         sizes=st.lists(st.sampled_from([0, 1_500, 3_000, 10**6]), min_size=2, max_size=2),
@@ -453,7 +454,8 @@ class Histories(RuleBasedStateMachine):
 
 def test_any_history_behaves_like_a_dict(tmp_path_factory: pytest.TempPathFactory) -> None:
     class InFolder(Histories):
-        folder = staticmethod(lambda: str(tmp_path_factory.mktemp("history")))
+        def folder(self) -> str:
+            return str(tmp_path_factory.mktemp("history"))
 
     run_state_machine_as_test(
         InFolder,

@@ -162,7 +162,7 @@ def test_a_url_of_another_page(here: Path) -> None:
         def do_POST(self) -> None:
             self.send_error(404)
 
-        def log_message(self, *arguments: object) -> None:
+        def log_message(self, format: str, *arguments: object) -> None:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Page) as server:

@@ -91,19 +91,20 @@ def add_notes(pipeline: Pipeline, tx: Transaction) -> None:
     )
     own: dict[str, Any] = {**about, "owner_key": marked.author_key}
     tx.rows.put([r.Document(uid=new_uid(), collection_key=named.key, content="a file", **own)])
-    of_talk = {**own, "session_key": marked.session_key}
+    of_talk: dict[str, Any] = {**own, "session_key": marked.session_key}
     summary, quoting = metamessages.SUMMARY_LABEL + r.SHORT, metamessages.REPRESENTATION_LABEL
+    notes: list[tuple[str, str, int | None, dict[str, Any]]] = [
+        ("note", MARKER, marked.key, own),
+        ("note", "a remark", first.key, own),
+        (summary, "before", first.key, of_talk),
+        (summary, MARKER, marked.key, of_talk),
+        (quoting, f"I own a {MARKER}.", None, of_talk),
+        (quoting, "of alice", None, {**of_talk, "owner_key": first.author_key}),
+    ]
     tx.rows.put(
         [
             r.Metamessage(uid=new_uid(), label=label, content=content, message_key=key, **values)
-            for label, content, key, values in (
-                ("note", MARKER, marked.key, own),
-                ("note", "a remark", first.key, own),
-                (summary, "before", first.key, of_talk),
-                (summary, MARKER, marked.key, of_talk),
-                (quoting, f"I own a {MARKER}.", None, of_talk),
-                (quoting, "of alice", None, {**of_talk, "owner_key": first.author_key}),
-            )
+            for label, content, key, values in notes
         ]
     )
     url, state = "https://example.org/x", r.PAUSED
@@ -130,6 +131,10 @@ def conclude(
     pipeline: Pipeline, content: str, sources: list[r.Conclusion], **values: Any
 ) -> r.Conclusion:
     like = sources[0] if sources else pipeline.conclusions("bob")[0]
+    linked: dict[str, Any] = {
+        "level": r.DEDUCTIVE,
+        "source_ids": [source.uid for source in sources],
+    }
     row = replace(
         like,
         key=0,
@@ -138,7 +143,7 @@ def conclude(
         fingerprint=fingerprint(content),
         internal={"premises": [source.content for source in sources]} if sources else {},
         metadata={},
-        **{"level": r.DEDUCTIVE, "source_ids": [source.uid for source in sources], **values},
+        **(linked | values),
     )
     return pipeline.rt.storage.write(lambda tx: tx.conclusions.put([row]))[0]
 

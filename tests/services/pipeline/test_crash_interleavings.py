@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -120,9 +120,8 @@ class CrashingPipeline:
     def end(self, point: str, number: int) -> None:
         """A worker that ends in one of its writes."""
         undisturbed = self.rt.storage
-        self.rt.storage = CrashingStorage(
-            undisturbed, point, number
-        )  # the rest of a storage it hands on
+        # the rest of a storage it hands on
+        self.rt.storage = cast(Storage, CrashingStorage(undisturbed, point, number))
         try:
             self.work()
         except End:

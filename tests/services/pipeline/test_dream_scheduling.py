@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memservice.domain.filters import equals
-from memservice.domain.records import Collection, Task
+from memservice.domain.records import Collection, Peer, Task
 from memservice.services import conclusions, dreams, sessions, workspaces
 from memservice.services.conclusions import ConclusionDraft
 from memservice.services.dreams import DreamRequest
@@ -272,10 +272,10 @@ class TestOnRequest:
             alice = tx.workspaces.locate(WORKSPACE, peer_id="alice").peer
         assert alice is not None
 
-        def enqueue(**options: Any) -> bool:
+        def enqueue(peer: Peer = alice, **options: Any) -> bool:
             return pipeline.rt.storage.write(
                 lambda tx: dreams.enqueue(
-                    pipeline.rt, tx, alice, alice, dreams.CARD_REFRESH, **options
+                    pipeline.rt, tx, peer, peer, dreams.CARD_REFRESH, **options
                 )
             )
 

@@ -34,7 +34,7 @@ def test_events_are_delivered_in_order_despite_retries(
             lambda tx, n=n: webhooks.emit(  # type: ignore[misc]
                 pipeline.rt,
                 tx,
-                tx.workspaces.by_slug(WORKSPACE).key,
+                tx.workspaces.by_slug(WORKSPACE).key,  # pyrefly: ignore[missing-attribute]
                 webhooks.Event(webhooks.TEST, {"n": n}),
             )
         )

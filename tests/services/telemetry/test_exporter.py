@@ -85,7 +85,7 @@ def start(collector: Receiver, counted: Counted) -> Iterator[Start]:
     exporters: list[Exporter] = []
 
     def open_exporter(**settings: Any) -> Exporter:
-        fields = {
+        fields: dict[str, Any] = {
             "enabled": True,
             "endpoint": collector.url("/events"),
             "flush_interval_seconds": 0.05,

@@ -53,14 +53,14 @@ def fill(stores: Stores, name: str) -> None:
 
 
 def erase(rt: Runtime) -> None:
-    peer_erasure.BATCH_SIZE = BATCH_SIZE
+    peer_erasure.BATCH_SIZE = BATCH_SIZE  # pyrefly: ignore[bad-assignment]
     peers.erase(rt, ADMIN, "w", "ada")
     work(rt)
 
 
 def proceed(stores: Stores, name: str, answer: Path) -> None:
     """Continue, and write down what the store holds then."""
-    peer_erasure.BATCH_SIZE = BATCH_SIZE
+    peer_erasure.BATCH_SIZE = BATCH_SIZE  # pyrefly: ignore[bad-assignment]
     rt = opened(stores.uri(name))
     work(rt)
     with rt.storage.read() as tx:

@@ -46,7 +46,7 @@ class AnswerRun:
             if toolbox is None
             else toolbox
         )
-        fields = {
+        fields: dict[str, Any] = {
             "subject": "alice",
             "asker": "alice",
             "evidence": [],
@@ -54,7 +54,7 @@ class AnswerRun:
             "asked_at": NOW,
             "origin": Origin(1, "w", "run-1"),
         }
-        self.request = AnswerRequest("Does Alice keep bees?", **{**fields, **request})
+        self.request = AnswerRequest("Does Alice keep bees?", **(fields | request))
         self.pieces: list[str] = []
         self.took = Answered()
 

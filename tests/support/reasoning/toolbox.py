@@ -11,8 +11,8 @@ from support.reasoning.model import NOW
 
 
 def conclusion_evidence(uid: str, content: str, **values: Any) -> Evidence:
-    fields = {"about": "alice", "observer": "alice", "level": "explicit", "session": "s", **values}
-    return Evidence("conclusion", uid, content, NOW, **fields)
+    fields: dict[str, Any] = {"about": "alice", "observer": "alice", "level": "explicit"}
+    return Evidence("conclusion", uid, content, NOW, **(fields | {"session": "s"} | values))
 
 
 def message_evidence(author: str, content: str, **values: Any) -> Evidence:

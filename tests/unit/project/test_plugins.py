@@ -304,7 +304,8 @@ def test_hooks_of_modules_are_those_that_pluggy_finds() -> None:
         bound=OfObject.memservice_llms,
     )
     entries = [entry.load() for entry in metadata.entry_points(group="memservice")]
-    for plugin in (hookspecs, module, OfObject, OfObject(), *entries):
+    plugins: tuple[Any, ...] = (hookspecs, module, OfObject, OfObject(), *entries)
+    for plugin in plugins:
         for name in dir(plugin):
             options = own.parse_hookimpl_opts(plugin, name)
             assert options == plain.parse_hookimpl_opts(plugin, name), (plugin, name)

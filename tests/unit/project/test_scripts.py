@@ -14,9 +14,11 @@ PARTS = ("scripts/check", "tests/support/audit.py", "scripts/test")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("failing", [None, *PARTS])
+@pytest.mark.parametrize(
+    ("profile", "failing"), [("full", None), *(("default", part) for part in PARTS)]
+)
 def test_all_parts_run_and_one_that_fails_fails_the_whole(
-    root: Path, tmp_path: Path, failing: str | None
+    root: Path, tmp_path: Path, profile: str, failing: str | None
 ) -> None:
     for part in PARTS:
         program = tmp_path / part
@@ -30,7 +32,7 @@ def test_all_parts_run_and_one_that_fails_fails_the_whole(
     shutil.copy(root / "scripts" / "all", tmp_path / "scripts" / "all")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     result = subprocess.run(
-        [str(tmp_path / "scripts" / "all"), "default", "-k", "some"],
+        [str(tmp_path / "scripts" / "all"), profile, "-k", "some"],
         cwd="/",
         env={"PATH": path},
         capture_output=True,
@@ -40,7 +42,7 @@ def test_all_parts_run_and_one_that_fails_fails_the_whole(
     )
     assert result.returncode == (failing is not None), result.stderr
     assert result.stdout.splitlines() == [
-        "scripts/test default -k some",
-        "scripts/check",
+        f"scripts/test {profile} -k some",
+        f"scripts/check {profile}",
         "tests/support/audit.py",
     ]

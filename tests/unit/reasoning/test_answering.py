@@ -93,7 +93,8 @@ class TestLevels:
         "without", [{"box_": None}, {"settings": {"DIALECTIC_LEVELS__LOW__TOOL_CHOICE": "none"}}]
     )
     def test_without_tools_there_is_one_request(self, without: dict[str, Any]) -> None:
-        answering = AnswerRun("Yes.", **({"tools": None} if "box_" in without else without))
+        fields: dict[str, Any] = {"tools": None} if "box_" in without else without
+        answering = AnswerRun("Yes.", **fields)
         assert answering.run() == "Yes."
         (request,) = answering.model.requests
         assert request.tools == ()

@@ -21,7 +21,7 @@ READS = ["get_recent_conclusions", "search_memory", "search_messages"]
 
 
 def known_conclusion(uid: str, content: str, day: int = 0, **values: Any) -> Known:
-    defaults = {
+    defaults: dict[str, Any] = {
         "level": "explicit",
         "times_derived": 1,
         "observer": "alice",
@@ -50,13 +50,13 @@ class Consolidation:
     ) -> None:
         self.model = ScriptedModel(*replies)
         self.harness = ModelHarness(self.model, **{**SCRIPTED, **(settings or {})})
-        defaults = {
+        defaults: dict[str, Any] = {
             "card": (),
             "tools": FakeToolbox(),
             "asked_at": NOW,
             "origin": Origin(1, "w", "run-1"),
         }
-        self.request = ConsolidateRequest("alice", "alice", conclusions, **{**defaults, **request})
+        self.request = ConsolidateRequest("alice", "alice", conclusions, **(defaults | request))
 
     def run(self) -> Consolidated:
         return LlmReasoner(self.harness.models).consolidate(self.request)

@@ -63,6 +63,7 @@ class Configuration(fields.Configuration):
     """A workspace's or session's configuration in responses, with the client's names."""
 
     @staticmethod
+    # pyrefly: ignore[bad-override]
     def wire(configuration_values: Mapping[str, Any]) -> dict[str, Any]:
         public_values = configuration.public(configuration_values)
         if REASONING not in public_values or client.current().has_newest_names:

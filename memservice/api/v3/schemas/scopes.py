@@ -14,7 +14,7 @@ class ScopeId(String):
     """The id of a scope, from the name of the hidden peer behind it."""
 
     @staticmethod
-    def wire(slug: str) -> str:
+    def wire(slug: str) -> str:  # pyrefly: ignore[bad-override]
         return slug.removeprefix(SCOPE_PREFIX)
 
 
