@@ -155,6 +155,18 @@ def test_what_was_concluded_only_from_old_conclusions_goes_with_them(services: S
     assert (receipt.kind, receipt.counts["conclusions"]) == ("conclusions", 2)
 
 
+def test_a_conclusion_of_exactly_the_limit_stays(services: Services) -> None:
+    services.peer("alice")
+    services.derive("alice", "alice", "alice has a cat")
+    configure(services, conclusions_days=1)
+    services.clock.advance(days=1)
+    expire(services)
+    assert stored(services, Conclusion) == ["alice has a cat"]
+    services.clock.advance(seconds=1)
+    expire(services)
+    assert stored(services, Conclusion) == []
+
+
 def test_a_batch_is_bounded(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     services.say("talk", *[("alice", f"Number {number}.") for number in range(7)])
     configure(services, messages_days=1)

@@ -20,7 +20,15 @@ from memservice.pipeline.registry import HANDLERS
 from memservice.services import cards, corrections, dream_changes, dreams, indexing
 from memservice.services import peers as peer_service
 from memservice.services.dreams import DreamRequest
-from memservice.services.erasure import mentions, messages, peers, positions, redaction, work
+from memservice.services.erasure import (
+    mentions,
+    message_rows,
+    messages,
+    peers,
+    positions,
+    redaction,
+    work,
+)
 from memservice.services.tasks import kinds, outbox
 from memservice.spi.index_filter import EVERYTHING
 from memservice.spi.reasoner import Consolidated, ConsolidateRequest, Statement
@@ -146,9 +154,9 @@ def test_positions_that_change_while_a_peer_is_erased_become_dense(
     and before it locks their session."""
     monkeypatch.setattr(positions, "BATCH_SIZE", 1)
     pipeline = open_pipeline()
-    message_rows = pipeline.say("s", *((author, f"{author} arrives.") for author in "bbbbacb"))
+    said = pipeline.say("s", *((author, f"{author} arrives.") for author in "bbbbacb"))
     pipeline.work()
-    for message in message_rows[:3]:
+    for message in said[:3]:
         messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", message.uid)
     repack = pipeline.unit(kinds.REPACK)
     peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "a")
@@ -173,6 +181,30 @@ def test_positions_that_change_while_a_peer_is_erased_become_dense(
     assert [(row.author, row.seq) for row in rows] == [("b", 1), ("c", 2), ("b", 3)]
     assert session.message_count == 3
     assert session.token_total == rows[-1].tokens_through == sum(row.tokens for row in rows)
+
+
+def test_a_message_that_is_added_before_another_is_erased_is_counted(
+    open_pipeline: OpenPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion has read the session, and has not changed a row."""
+    pipeline = open_pipeline()
+    first, _ = pipeline.say("s", ("alice", "One."), ("alice", "Two."))
+    pipeline.work()  # no task of the session is locked by both
+    erase, additions = message_rows.erase, ExitStack()
+
+    def slow(*arguments: Any) -> Any:
+        add = partial(pipeline.say, "s", ("alice", "Three."))
+        additions.enter_context(in_thread(add)).join(OVERLAP_SECONDS)
+        return erase(*arguments)
+
+    monkeypatch.setattr(message_rows, "erase", slow)
+    with additions:
+        messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", first.uid)
+    with pipeline.rt.storage.read() as tx:
+        (session,) = tx.rows.page(r.Session)
+        rows = tx.messages.page(session.key, limit=10)
+    assert [(row.content, row.seq) for row in rows] == [("Two.", 1), ("Three.", 2)]
+    assert (session.message_count, session.free_positions) == (2, 0)
 
 
 def test_a_dream_starts_again_if_a_message_that_it_read_is_erased(dreaming: Pipeline) -> None:
