@@ -270,7 +270,6 @@ class SqliteTextIndex:
         prefix = _prefix(code, workspace_key)
         # `token` encodes upper case too, so these are exactly the tokens that FTS5 stores.
         tokens = {term: token(term) for term in terms}
-        prefix = _prefix(code, workspace_key)
         texts = StoredTexts(connection, workspace_key, code, prefix, self._counts, is_reading(tx))
         state, blocks, rows_of_token = self._cache.prepare(
             texts, set(tokens.values()), self._budget

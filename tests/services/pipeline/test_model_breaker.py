@@ -127,10 +127,14 @@ def test_ten_minutes_without_a_model_lose_nothing_and_cost_few_calls(
 ) -> None:
     outages.failure = failure
     outages.say(sessions=6, messages=10)
+    outages.pipeline.work()
+    # Threads that call before the first failure is stored; how many depends on their timing.
+    burst = outages.calls
     outages.work_for(600)
     assert outages.states() == {"pending": 60}
     assert {task.attempts for task in outages.pipeline.tasks(kinds.REPRESENTATION)} == {0}
-    assert outages.calls <= 12
+    assert burst <= 6 * outages.pipeline.rt.settings.llm.max_attempts
+    assert outages.calls - burst == 4, "probes"
     outages.failure = None
     outages.work_for(60)
     assert outages.states() == {"done": 60}, "within a minute after the provider is back"
