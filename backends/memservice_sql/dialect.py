@@ -156,8 +156,8 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def create_indexes(self, connection: sa.Connection) -> None:
-        """Create the tables and indexes that only this database has (full text, vectors), in the
-        first migration."""
+        """Create the tables and indexes that only this database has (full text, vectors), in a new
+        store or the first migration. This and the next methods are `creating.SCHEMA_STEPS`."""
 
     @abstractmethod
     def copy_metadata(self, connection: sa.Connection) -> None:

@@ -1,4 +1,5 @@
-"""Run the migrations. Imported only if there is something to migrate: Alembic is slow to import."""
+"""Run the migrations of an older store. Imported only if there are any: Alembic is slow to
+import."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
 
+from memservice_sql.creating import SCHEMA_STEPS
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.tables import metadata
 
@@ -22,12 +24,8 @@ def upgrade(connection: sa.Connection, dialect: SqlDialect, to: str = "head") ->
     """Upgrade the schema to a revision, by default the newest, in the connection's transaction."""
     history = scripts()
     config = Config()
-    # Creates the objects that only one database has: the migrations themselves name no database.
-    config.attributes["create_indexes"] = dialect.create_indexes
-    config.attributes["copy_metadata"] = dialect.copy_metadata
-    config.attributes["spread_merges"] = dialect.spread_merges
-    config.attributes["sample_texts"] = dialect.sample_texts
-    config.attributes["order_texts"] = dialect.order_texts
+    # The migrations themselves name no database.
+    config.attributes.update({step: getattr(dialect, step) for step in SCHEMA_STEPS})
     with EnvironmentContext(
         config, history, fn=lambda revision, context: history._upgrade_revs(to, revision)
     ) as environment:

@@ -128,7 +128,12 @@ class SqlStorage(BaseStorage):
             version = self._version(connection)
             if version == HEAD:
                 return
-            if version is not None and version not in HISTORY:
+            if version is None:
+                from memservice_sql.creating import create
+
+                create(connection, self._dialect)
+                return
+            if version not in HISTORY:
                 raise SchemaVersionError(newer_schema_message(version, self._location))
             from memservice_sql.migrating import upgrade
 

@@ -22,10 +22,13 @@ from memservice.domain.errors import SchemaVersionError
 from memservice.domain.records import Conclusion, Session
 from memservice_sql.migrating import scripts, upgrade
 from memservice_sql.schema_version import HEAD, HISTORY
-from memservice_sql.storage import VERSION_SECONDS
+from memservice_sql.storage import VERSION_SECONDS, SqlStorage
 from memservice_sql.tables import metadata
 from memservice_sqlite import search_schema
+from memservice_sqlite.storage import SqliteStorage
 from support.processes import preloaded
+from support.stores import postgres_store
+from support.stores.postgres_server import new_database
 from support.stores.sqlite_store import migrated, opened
 from support.stores.stores import migrated_on
 
@@ -37,8 +40,17 @@ def ours(thing: Any, name: str | None, kind: str, reflected: bool, other: Any) -
     return kind != "table" or not reflected or name in metadata.tables
 
 
+def upgraded(path: Path, to: str = HEAD) -> SqliteStorage:
+    """A new store that was made by the migrations up to a revision."""
+    path.touch()
+    storage = opened(path)
+    with storage.engine.begin() as connection:
+        upgrade(connection, storage._dialect, to)
+    return storage
+
+
 def test_the_migrations_create_the_tables_of_the_code(tmp_path: Path) -> None:
-    storage = migrated(tmp_path / "memory.db")
+    storage = upgraded(tmp_path / "memory.db")
     with storage.engine.connect() as connection:
         context = MigrationContext.configure(
             connection, opts={"include_object": ours, "compare_type": True}
@@ -59,16 +71,64 @@ def statements(engine: sa.Engine) -> dict[str, str]:
     }
 
 
-def test_the_migrations_create_identical_definitions(tmp_path: Path) -> None:
+def test_a_new_store_has_what_the_migrations_create(tmp_path: Path) -> None:
     """Comparing metadata sees neither conditions of indexes nor what happens on delete."""
-    storage = migrated(tmp_path / "memory.db")
-    there = statements(storage.engine)
-    plain = sa.create_engine(f"sqlite:///{tmp_path}/plain.db")
-    metadata.create_all(plain)
-    expected = statements(plain)
-    plain.dispose()
+    storage, new = upgraded(tmp_path / "memory.db"), migrated(tmp_path / "new.db")
+    assert statements(new.engine) == statements(storage.engine)
+    assert contents(new.engine) == contents(storage.engine)
     storage.close()
-    assert {name: there.get(name) for name in expected} == expected
+    new.close()
+
+
+POSTGRES_OBJECTS = """
+    SELECT 'column', attrelid::regclass::text, attname,
+        concat_ws(' ', format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated,
+            collname, pg_get_expr(adbin, adrelid))
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+        LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+    WHERE relkind = 'r' AND attnum > 0 AND relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'index', tablename::text, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL
+    SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype <> 'n'
+    UNION ALL
+    SELECT 'options', relname, relkind::text, coalesce(reloptions::text, '')
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'function', proname, '', pg_get_functiondef(pg_proc.oid) FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace AND prolang IN
+        (SELECT oid FROM pg_language WHERE lanname IN ('sql', 'plpgsql'))
+    UNION ALL
+    SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid)
+    FROM pg_trigger WHERE NOT tgisinternal
+    ORDER BY 1, 2, 3, 4
+"""
+
+
+def test_a_new_store_has_what_the_migrations_create_in_postgres() -> None:
+    def objects(storage: SqlStorage) -> list[tuple[Any, ...]]:
+        with storage.engine.connect() as connection:
+            return [tuple(row) for row in connection.exec_driver_sql(POSTGRES_OBJECTS)]
+
+    here, there = (postgres_store.opened(new_database()) for _ in range(2))
+    with there.engine.connect() as connection, there._dialect.migration(connection):
+        upgrade(connection, there._dialect)
+    here.migrate()
+    there.migrate()  # what else a start creates
+    assert sorted(set(objects(here)) ^ set(objects(there))) == []
+    assert contents(here.engine) == contents(there.engine)
+    here.close()
+    there.close()
+
+
+def contents(engine: sa.Engine) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of each table but that of full text, whose rows cannot be listed."""
+    with engine.connect() as connection:
+        names = set(sa.inspect(connection).get_table_names()) - {"text_index"}
+        queries = {name: sa.select(sa.text("*")).select_from(sa.table(name)) for name in names}
+        return {name: sorted(map(tuple, connection.execute(queries[name]))) for name in names}
 
 
 def test_the_history_equals_the_recorded_one() -> None:

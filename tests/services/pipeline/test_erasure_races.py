@@ -154,9 +154,9 @@ def test_positions_that_change_while_a_peer_is_erased_become_dense(
     and before it locks their session."""
     monkeypatch.setattr(positions, "BATCH_SIZE", 1)
     pipeline = open_pipeline()
-    said = pipeline.say("s", *((author, f"{author} arrives.") for author in "bbbbacb"))
+    stored = pipeline.say("s", *((author, f"{author} arrives.") for author in "bbbbacb"))
     pipeline.work()
-    for message in said[:3]:
+    for message in stored[:3]:
         messages.delete(pipeline.rt, PRINCIPAL, WORKSPACE, "s", message.uid)
     repack = pipeline.unit(kinds.REPACK)
     peers.erase(pipeline.rt, PRINCIPAL, WORKSPACE, "a")
