@@ -88,6 +88,8 @@ MOST_OF_SHORT = 30
 """The same for texts shorter than `SIZE`, on which a quadratic function is less slow."""
 SLOW_SPLITTERS = {"sentences in Arabic"}
 """Take 25 to 32 times as long for many short lines as for prose, whatever the length is."""
+BY_LINE = {"own lines"}
+"""Takes 55 times as long for lines of one letter as for one line, whatever the length is."""
 QUOTING = {"what others said"}
 """Return at once for prose without quotation marks: their ordinary input has an opening one at
 each word."""
@@ -390,6 +392,7 @@ def test_analysis_of_long_texts_is_linear(name: str, size: int) -> None:
     function, usual = WHOLE[name], ordinary(size)
     usual = usual.replace(" ", " “")[:size] if name in QUOTING else usual
     most = MOST if size == SIZE or name in SLOW_SPLITTERS else MOST_OF_SHORT
+    most *= 2 if name in BY_LINE else 1
     function(usual)  # loads what is loaded at first use
     took = best(lambda: function(usual))
     # short ones first: what takes minutes is found within seconds
