@@ -628,7 +628,7 @@ class Answers:
         return answer.status_code
 
 
-@pytest.mark.slow
+@pytest.mark.slow(500)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("keys", "generations"),

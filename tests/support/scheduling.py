@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
+from zlib import crc32
 
 import pytest
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
@@ -35,7 +36,8 @@ def ordered(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     timeouts, from the beginning to the end: so there is always something to compute. Of both, what
     takes long comes first: then all processes end at about the same time. A unit stands where the
     tests before it are the same part of all tests of its kind: by the number of units instead, the
-    large files would leave the last half of the time to tests that wait.
+    large files would leave the last half of the time to tests that wait. Tests that wait are mixed:
+    in the order of their files, those of webhooks would be the last, and they hardly compute.
     """
     units: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -43,6 +45,7 @@ def ordered(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     computing, waiting = list[list[pytest.Item]](), list[list[pytest.Item]]()
     for name, unit in units.items():
         (computing if name.endswith(".py") else waiting).append(unit)
+    waiting.sort(key=lambda unit: crc32(unit[0].nodeid.encode()))
     by_position = [*_positions(computing), *_positions(waiting)]
     by_position.sort(key=lambda position: position[0])
     return [item for _, unit in by_position for item in unit]
@@ -66,4 +69,11 @@ def _unit(item: pytest.Item) -> str:
 
 def _length(unit: list[pytest.Item]) -> int:
     """Roughly how long a unit takes, in fast tests."""
-    return sum(SLOW if item.get_closest_marker("slow") else 1 for item in unit)
+    return sum(map(_length_of, unit))
+
+
+def _length_of(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("slow")
+    if mark is None:
+        return 1
+    return int(mark.args[0]) if mark.args else SLOW

@@ -95,7 +95,7 @@ def counts(
         yield counted(small_uri, SMALL), counted(large_uri, request.param)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(150)
 def test_pages_take_few_statements_however_much_is_stored(counts: tuple[Counts, Counts]) -> None:
     small, large = counts
     assert all(small.values())

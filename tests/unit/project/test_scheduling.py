@@ -13,7 +13,8 @@ class FakeItem:
         self.nodeid, self.marks = nodeid, marks
 
     def get_closest_marker(self, name: str) -> SimpleNamespace | None:
-        return SimpleNamespace(args=(self.marks[name],)) if name in self.marks else None
+        value = self.marks.get(name)
+        return None if value is None else SimpleNamespace(args=(value,) if value else ())
 
 
 def order(*items: Any) -> list[str]:
@@ -35,22 +36,32 @@ def test_files_and_groups_stay_together() -> None:
 def test_files_alternate_with_tests_that_wait() -> None:
     waiting = [FakeItem(f"tests/e2e/test_e.py::w{number}") for number in range(4)]
     files = [FakeItem(f"tests/unit/test_{number}.py::f") for number in range(2)]
-    kinds_in_order = [name.rpartition("::")[2] for name in order(*waiting, *files)]
-    assert kinds_in_order == ["f", "w0", "w1", "f", "w2", "w3"]
+    kinds_in_order = [name.rpartition("::")[2][0] for name in order(*waiting, *files)]
+    assert kinds_in_order == ["f", "w", "w", "f", "w", "w"]
 
 
 def test_tests_that_wait_are_spread_over_the_tests_of_large_and_small_files() -> None:
     waiting = [FakeItem(f"tests/e2e/test_e.py::w{number}") for number in range(4)]
     large = [FakeItem(f"tests/unit/test_l.py::l{number}") for number in range(2)]
     small = [FakeItem(f"tests/unit/test_{number}.py::s") for number in range(2)]
-    kinds_in_order = [name.rpartition("::")[2] for name in order(*waiting, *small, *large)]
-    assert kinds_in_order == ["l0", "l1", "w0", "w1", "s", "w2", "s", "w3"]
+    kinds_in_order = [name.rpartition("::")[2][0] for name in order(*waiting, *small, *large)]
+    assert kinds_in_order == ["l", "l", "w", "w", "s", "w", "s", "w"]
+
+
+def test_tests_that_wait_are_mixed_and_each_process_mixes_them_alike() -> None:
+    waiting = [FakeItem(f"tests/{folder}/test_e.py::w{n}") for folder in "ab" for n in range(8)]
+    mixed = order(*waiting)
+    assert mixed == order(*reversed(waiting))
+    assert mixed not in (sorted(mixed), sorted(mixed, reverse=True))
+    assert {name[0] for name in mixed[:6]} == {name[0] for name in mixed[-6:]} == {"a", "b"}
 
 
 def test_what_takes_long_comes_first() -> None:
     short, long = FakeItem("tests/api/test_s.py::a"), FakeItem("tests/api/test_l.py::a", slow="")
     many = [FakeItem(f"tests/api/test_m.py::t{number}") for number in range(2)]
-    assert order(short, *many, long) == [
+    longest = FakeItem("tests/api/test_x.py::a", slow="30")
+    assert order(short, *many, long, longest) == [
+        "api/test_x.py::a",
         "api/test_l.py::a",
         "api/test_m.py::t0",
         "api/test_m.py::t1",
