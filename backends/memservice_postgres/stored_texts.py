@@ -98,7 +98,7 @@ class StoredTexts:
             "min_sampled": MIN_SAMPLED,
             "max_sampled": MAX_SAMPLED,
         }
-        # pyrefly: ignore[bad-argument-type]
+        # pyrefly: ignore[bad-argument-type]  # made of constants
         (_, *numbers), *statistics = self.driver.execute(_STATISTICS, values).fetchall()
         state = TextState(self.workspace_key, self.kind, *numbers)
         row_counts = {term: rows for term, rows, *_ in statistics if rows is not None}

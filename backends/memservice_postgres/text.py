@@ -225,7 +225,7 @@ class PostgresTextIndex:
         added_ids = {
             id
             for (id,) in driver.execute(
-                _ADD,  # pyrefly: ignore[bad-argument-type]
+                _ADD,  # pyrefly: ignore[bad-argument-type]  # made of constants
                 {
                     **shared,
                     "number": random_number(),
@@ -237,7 +237,7 @@ class PostgresTextIndex:
         if existing_ids:
             _remove(driver, existing_ids)
             driver.execute(
-                _ADD,  # pyrefly: ignore[bad-argument-type]
+                _ADD,  # pyrefly: ignore[bad-argument-type]  # made of constants
                 {
                     **shared,
                     "number": random_number(),
@@ -503,7 +503,7 @@ def _remove(driver: Driver, ids: list[int]) -> int:
         return 0
     number = random_number()
     values = {"ids": ids, "sign": -1, "number": number, "removal": number}
-    # pyrefly: ignore[bad-argument-type]
+    # pyrefly: ignore[bad-argument-type]  # made of constants
     return int(driver.execute(_REMOVE, values).fetchall()[0][0])
 
 

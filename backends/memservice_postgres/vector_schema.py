@@ -102,7 +102,7 @@ def ensure(driver: Driver, location: str) -> None:
     instructions if pgvector is not available."""
     ensure_extension(driver, location)
     for statement in _STATEMENTS:
-        driver.execute(statement)  # pyrefly: ignore[no-matching-overload]
+        driver.execute(statement)  # pyrefly: ignore[no-matching-overload]  # constants
 
 
 def ensure_extension(driver: Driver, location: str) -> None:

@@ -246,7 +246,8 @@ class PostgresVectorIndex:
 
 def _note_change(driver: Driver, space: Space) -> None:
     """Tell the processes with vectors in memory that this transaction changes some of the space."""
-    driver.execute(_CHANGED, (space.key, random_number()))  # pyrefly: ignore[bad-argument-type]
+    # pyrefly: ignore[bad-argument-type]  # made of constants
+    driver.execute(_CHANGED, (space.key, random_number()))
 
 
 def _compared(driver: Driver, fits: str, arguments: dict[str, Any]) -> list[VectorHit]:

@@ -37,5 +37,5 @@ def create(connection: sa.Connection, dialect: SqlDialect) -> None:
         sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
         schema=dialect.schema,
     )
-    versions.create(connection, checkfirst=False)
+    versions.create(connection, checkfirst=True)  # Alembic leaves an empty one after a downgrade
     connection.execute(versions.insert().values(version_num=HEAD))

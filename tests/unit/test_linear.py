@@ -392,7 +392,7 @@ def test_analysis_of_long_texts_is_linear(name: str, size: int) -> None:
     function, usual = WHOLE[name], ordinary(size)
     usual = usual.replace(" ", " “")[:size] if name in QUOTING else usual
     most = MOST if size == SIZE or name in SLOW_SPLITTERS else MOST_OF_SHORT
-    most *= 2 if name in BY_LINE else 1
+    most *= 2 if size == SIZE and name in BY_LINE else 1
     function(usual)  # loads what is loaded at first use
     took = best(lambda: function(usual))
     # short ones first: what takes minutes is found within seconds

@@ -212,7 +212,7 @@ def test_texts_of_other_workspaces_are_not_read(own_postgres: Texts, statement: 
         driver.execute("ANALYZE text_rows")
         for workspace in (older, newer):
             values = {"workspace": workspace, "kind": 0, "after": -1_000}
-            # pyrefly: ignore[bad-argument-type]
+            # pyrefly: ignore[bad-argument-type]  # made of constants
             rows = driver.execute(f"EXPLAIN (ANALYZE) {statement}", values).fetchall()
             plan = "\n".join(row[0] for row in rows)
             assert "text_rows_order" in plan
@@ -292,7 +292,7 @@ def test_the_sample_is_read_by_its_index(postgres: Texts) -> None:
     }
     with postgres.storage.engine.connect() as connection:
         rows = (
-            # pyrefly: ignore[bad-argument-type]
+            # pyrefly: ignore[bad-argument-type]  # made of constants
             driver_of(connection).execute(f"EXPLAIN {stored_texts._STATISTICS}", values).fetchall()
         )
     plan = "\n".join(row[0] for row in rows)

@@ -168,6 +168,16 @@ def test_the_error_for_an_empty_store_says_how_to_create_the_tables(tmp_path: Pa
     storage.close()
 
 
+def test_a_database_whose_version_table_is_empty_becomes_a_new_store(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+    connection.close()
+    storage = opened(tmp_path / "memory.db")
+    storage.migrate()
+    storage.check()
+    storage.close()
+
+
 def test_the_error_for_an_older_store_says_how_to_upgrade_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,10 +197,7 @@ def test_the_error_for_an_older_store_says_how_to_upgrade_it(
     ],
 )
 def test_a_store_of_each_older_schema_is_upgraded(tmp_path: Path, old: str) -> None:
-    (tmp_path / "memory.db").touch()
-    storage = opened(tmp_path / "memory.db")
-    with storage.engine.begin() as connection:
-        upgrade(connection, storage._dialect, old)
+    storage = upgraded(tmp_path / "memory.db", old)
     assert storage.schema_version() == old
     with storage.engine.begin() as connection:
         connection.execute(sa.insert(metadata.tables["facts"]).values(name="a", value="kept"))
@@ -205,10 +212,8 @@ def test_a_store_of_each_older_schema_is_upgraded(tmp_path: Path, old: str) -> N
 
 
 def test_keys_of_an_older_store_get_the_uids_of_their_names(tmp_path: Path) -> None:
-    (tmp_path / "memory.db").touch()
-    storage = opened(tmp_path / "memory.db")
+    storage = upgraded(tmp_path / "memory.db", "0002")
     with storage.engine.begin() as connection:
-        upgrade(connection, storage._dialect, "0002")
         for statement in OLDER_KEYS.split(";"):
             connection.exec_driver_sql(statement)
     storage.migrate()
@@ -258,10 +263,8 @@ INSERT INTO api_keys (uid, admin, workspace, peer, session, created_at) VALUES
 def test_superseded_conclusions_of_an_older_store_get_the_time_of_their_successors(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "memory.db").touch()
-    storage = opened(tmp_path / "memory.db")
+    storage = upgraded(tmp_path / "memory.db", "0007")
     with storage.engine.begin() as connection:
-        upgrade(connection, storage._dialect, "0007")
         for statement in OLDER_CONCLUSIONS.split(";"):
             connection.exec_driver_sql(statement)
     storage.migrate()
@@ -303,10 +306,8 @@ INSERT INTO conclusions (workspace_key, collection_key, observer_key, observed_k
 )
 def test_gaps_of_an_older_store_are_counted(tmp_path: Path, state: str, free: int) -> None:
     """A store that is upgraded in the middle of an erasure. Without one, no message is read."""
-    (tmp_path / "memory.db").touch()
-    storage = opened(tmp_path / "memory.db")
+    storage = upgraded(tmp_path / "memory.db", "0012")
     with storage.engine.begin() as connection:
-        upgrade(connection, storage._dialect, "0012")
         for statement in OLDER_GAPS.format(state=state).split(";"):
             connection.exec_driver_sql(statement)
     storage.migrate()

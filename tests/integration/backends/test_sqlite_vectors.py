@@ -4,6 +4,7 @@ committed."""
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -361,14 +362,13 @@ def test_equal_vectors_have_equal_scores_at_any_position(file: SqliteFile) -> No
 class Histories(RuleBasedStateMachine):
     """Two processes' indexes over one file, against a plain dict."""
 
+    folder: Path
+
     def __init__(self) -> None:
         super().__init__()
-        self.path = Path(self.folder(), "vectors.db")
+        self.path = Path(tempfile.mkdtemp(dir=self.folder), "vectors.db")
         self.file = SqliteFile(self.path)
         self.committed: dict[int, tuple[int, int]] = {}
-
-    def folder(self) -> str:
-        raise NotImplementedError
 
     @initialize(
         sizes=st.lists(st.sampled_from([0, 1_500, 3_000, 10**6]), min_size=2, max_size=2),
@@ -452,10 +452,9 @@ class Histories(RuleBasedStateMachine):
         self.file.close()
 
 
-def test_any_history_behaves_like_a_dict(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_history_behaves_like_a_dict(tmp_path: Path) -> None:
     class InFolder(Histories):
-        def folder(self) -> str:
-            return str(tmp_path_factory.mktemp("history"))
+        folder = tmp_path
 
     run_state_machine_as_test(
         InFolder,
