@@ -25,8 +25,12 @@ MESSAGES = {"messages": [{"peer_id": "ann", "content": "sekretwort is my dog"}]}
 
 
 @pytest.fixture
-def written(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], str]]:
-    """What is logged, with the loggers as they were afterwards."""
+def written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], str]]:
+    """What is logged, with the logging of this process as it was afterwards."""
+    for name in ("logThreads", "logMultiprocessing"):
+        monkeypatch.setattr(logging, name, getattr(logging, name))
     root, ours = logging.getLogger(), logging.getLogger("memservice")
     before = (list(root.handlers), root.level, ours.level)
     yield lambda: capsys.readouterr().err
