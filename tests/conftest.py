@@ -22,6 +22,7 @@ from memservice_sql import storage as sql_storage
 from memservice_sql.rows import Store
 from memservice_sqlite import connections
 from support import cpu_profile, quick, redis_server, sharing
+from support.process_state import changes, process_state, restored_process
 from support.processes.preloading import share_compiled_rules
 from support.receiver import Receiver, receiving
 from support.reports import send_needed_reports
@@ -174,6 +175,30 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
     """Name long values after their argument. A generated file differs from process to process, by
     its time stamps for instance, and pytest-xdist refuses to run if test ids differ."""
     return argname if isinstance(val, bytes | str) and len(val) > 60 else None
+
+
+STATE_BEFORE = pytest.StashKey[dict[str, Any]]()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[STATE_BEFORE] = process_state()
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """A test that leaves the process changed fails, and not one that runs after it on some days."""
+    yield
+    if changed := changes(item.stash[STATE_BEFORE], process_state()):
+        pytest.fail(f"use the fixture process_as_before: {'; '.join(changed)}", pytrace=False)
+
+
+@pytest.fixture
+def process_as_before() -> Iterator[None]:
+    """For a test that sets signal handlers or the logging of its process."""
+    with restored_process():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

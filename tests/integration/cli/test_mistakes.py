@@ -34,6 +34,7 @@ from support.cli.mistakes import (
     WARNED,
     Mistake,
 )
+from support.process_state import restored_process
 
 
 class Answer(NamedTuple):
@@ -43,7 +44,8 @@ class Answer(NamedTuple):
 
 def typed(command: str, environ: dict[str, str]) -> Answer:
     """The command, as `main` runs it."""
-    result = CliRunner().invoke(cli, shlex.split(command), env=environ)
+    with restored_process():
+        result = CliRunner().invoke(cli, shlex.split(command), env=environ)
     text = result.output
     if isinstance(result.exception, (MemserviceError, OSError)):
         return Answer(1, f"{text}memservice: {sentence(result.exception)}")

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from memservice.cli import cli
 
 
+@pytest.mark.usefixtures("process_as_before")
 @pytest.mark.parametrize(
     ("arguments", "environ", "sentence"),
     [

@@ -24,6 +24,7 @@ from rq.serializers import JSONSerializer
 from memservice.worker import rq_worker
 from memservice.worker.rq_queues import JobQueues
 from memservice.worker.unit_jobs import DATA_MAX, FUNCTION, UnitJob, unit_of
+from support.process_state import restored_process
 
 STRANGE = "made_up_by_another_program"
 PAST = "2024-03-01T00:00:00.000000Z"
@@ -112,9 +113,10 @@ def all_names(function: str, url: str) -> dict[str, str]:
 
 def work(queues: JobQueues, *names: str) -> None:
     """RQ's whole loop, from its maintenance to the last job."""
-    rq_worker.UnitWorker(queues.named(names or ["ingest"]), threading.Event()).work(
-        burst=True, logging_level="WARNING"
-    )
+    with restored_process():
+        rq_worker.UnitWorker(queues.named(names or ["ingest"]), threading.Event()).work(
+            burst=True, logging_level="WARNING"
+        )
 
 
 def test_the_unit_of_a_valid_job_is_read() -> None:

@@ -23,6 +23,7 @@ from memservice.worker.rq_queues import QUEUES, JobQueues, connect
 from memservice.worker.unit_jobs import UnitJob
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Clock, Pipeline
+from support.process_state import restored_process
 
 T = TypeVar("T")
 
@@ -123,7 +124,8 @@ def test_failures_of_another_worker_are_removed_and_their_work_is_done(
     assert sweep.sweep(pipeline.rt, queues) == 2
     (queue,) = queues.named(["ingest"])
     stock = SimpleWorker([queue.name], connection=queues.connection, serializer=JSONSerializer)
-    stock.work(burst=True, logging_level="CRITICAL")
+    with restored_process():
+        stock.work(burst=True, logging_level="CRITICAL")
     assert queue.failed_job_registry.count == 2
     assert waiting(queues) == []
     ids = queue.failed_job_registry.get_job_ids()

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from gunicorn.config import Config
@@ -25,18 +25,9 @@ MESSAGES = {"messages": [{"peer_id": "ann", "content": "sekretwort is my dog"}]}
 
 
 @pytest.fixture
-def written(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[], str]]:
-    """What is logged, with the logging of this process as it was afterwards."""
-    for name in ("logThreads", "logMultiprocessing"):
-        monkeypatch.setattr(logging, name, getattr(logging, name))
-    root, ours = logging.getLogger(), logging.getLogger("memservice")
-    before = (list(root.handlers), root.level, ours.level)
-    yield lambda: capsys.readouterr().err
-    root.handlers[:], level, ours_level = before
-    root.setLevel(level)
-    ours.setLevel(ours_level)
+def written(process_as_before: None, capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """What is logged."""
+    return lambda: capsys.readouterr().err
 
 
 def set_up(form: str) -> None:
