@@ -19,9 +19,10 @@ import resource
 import tempfile
 import threading
 import time
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from benchmarks.load import client
 from benchmarks.load.client import Request

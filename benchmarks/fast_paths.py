@@ -40,7 +40,6 @@ from memservice.serving.incoming import IncomingRequest
 from memservice.serving.usual import Peer, UsualResponse, usual_request
 from memservice.settings import load_settings
 from memservice_postgres.reals import FloatArray
-from memservice_sql.mapping import Mapping
 from memservice_sql.statements import Cursor, Slots, Statements
 from memservice_sql.tables import messages
 
@@ -155,7 +154,7 @@ def statements(folder: Path) -> tuple[str, Work, Work]:
     compiled = Statements(engine.dialect)
     connection = engine.connect()
     cursor = cast(Cursor, connection.connection.cursor())
-    columns = [messages.c[field.name] for field in dataclasses.fields(Message)]
+    columns = [messages.c[name] for name in Message.__struct_fields__]
 
     def write(slots: Slots) -> sa.Select[*tuple[Any, ...]]:
         return sa.select(*columns).where(messages.c.uid == slots.take(messages.c.uid.type))
@@ -167,27 +166,6 @@ def statements(folder: Path) -> tuple[str, Work, Work]:
         connection.execute(sa.select(*columns).where(messages.c.uid == "m1")).fetchone()
 
     return "a message selected by its id (SQLite)", ours, plain
-
-
-def records(folder: Path) -> tuple[str, Work, Work]:
-    mapping = Mapping(Message, messages, sa.create_engine("sqlite://").dialect)
-    rows = mapping.rows([message(n) for n in range(100)])
-    names = [field.name for field in dataclasses.fields(Message)]
-    readers = [
-        column.type.dialect_impl(sa.create_engine("sqlite://").dialect).result_processor(
-            sa.create_engine("sqlite://").dialect, None
-        )
-        for column in mapping.columns
-    ]
-
-    def plain() -> None:
-        for row in rows:
-            values: list[Any] = [
-                read(v) if read else v for read, v in zip(readers, row, strict=True)
-            ]
-            Message(**dict(zip(names, values, strict=True)))
-
-    return "100 rows to messages", lambda: mapping.records(rows), plain
 
 
 def floats() -> tuple[str, Work, Work]:
@@ -355,7 +333,6 @@ def main() -> None:
             "encoding": encoding(),
             "fields": schema_fields(),
             "statements": statements(Path(folder)),
-            "records": records(Path(folder)),
             "floats": floats(),
             "floats (read)": vectors_read(),
             "integers": keys_sent(),

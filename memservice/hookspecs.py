@@ -203,6 +203,8 @@ def memservice_plugin_settings() -> Iterable[providers.PluginSettings]:
     ```python
     import dataclasses
 
+    from msgspec.structs import replace
+
     from memservice.hookspecs import hookimpl
     from memservice.spi.providers import PluginSettings
 
@@ -222,7 +224,7 @@ def memservice_plugin_settings() -> Iterable[providers.PluginSettings]:
         @hookimpl
         def memservice_message_storing(self, message):
             content = message.content.replace(self.mask.word, self.mask.mark)
-            return dataclasses.replace(message, content=content)
+            return replace(message, content=content)
 
     plugin = Masking()  # the entry point is `masking = "memservice_masking:plugin"`
     ```
@@ -344,13 +346,13 @@ def memservice_message_storing(message: Message) -> Message | None:
     Example:
 
     ```python
-    import dataclasses
+    from msgspec.structs import replace
 
     from memservice.hookspecs import hookimpl
 
     @hookimpl
     def memservice_message_storing(message):
-        return dataclasses.replace(message, content=message.content.replace("4111 1111", "[card]"))
+        return replace(message, content=message.content.replace("4111 1111", "[card]"))
     ```
     """
 

@@ -6,10 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from memservice.domain.configuration import Defaults
 from memservice.domain.errors import ConfigurationError
@@ -39,8 +40,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(slots=True)
-class DaySpending:
+class DaySpending(Struct):
     """Tokens of one workspace, or of all, on one day, as last read from the store."""
 
     day: str
@@ -54,8 +54,7 @@ class DaySpending:
     """Whether the log says that the budget is reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedMessages:
+class CountedMessages(Struct, frozen=True):
     """Messages of one session that were counted while peers were being erased."""
 
     erased: tuple[int, ...]
@@ -69,8 +68,7 @@ class CountedMessages:
     """Key of the newest task then that closes a gap in the session; 0 if there was none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedMatches:
+class CountedMatches(Struct, frozen=True):
     """Messages of one session that match a filter, as they were counted."""
 
     total: int
@@ -82,8 +80,7 @@ class CountedMatches:
     """When all were counted and not only added ones, of `time.monotonic`."""
 
 
-@dataclass(frozen=True, slots=True)
-class FewMatches:
+class FewMatches(Struct, frozen=True):
     """The few messages of one session that match a filter."""
 
     seqs: Sequence[int]
@@ -94,8 +91,7 @@ class FewMatches:
     counted_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedPage:
+class RememberedPage(Struct, frozen=True):
     """Messages of one session at a range of positions."""
 
     revision: int
@@ -106,8 +102,7 @@ class RememberedPage:
     """Of `time.monotonic`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RememberedMatches:
+class RememberedMatches(Struct, frozen=True):
     """What a process remembers of the messages of sessions: of filters, by uid of the session and
     digest of the filter, and of positions."""
 

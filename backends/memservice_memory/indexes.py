@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from msgspec import Struct
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
@@ -38,8 +39,7 @@ def _extra(tx: Transaction | None, name: str) -> dict[Any, Any]:
     return cast(_Extras, tx.rows).extra(name)  # noqa: S610 - not the Django method
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     row: TextRow
     counts: Mapping[str, int]
 

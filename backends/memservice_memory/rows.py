@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from itertools import islice
-from operator import attrgetter
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters.ast import TRUE, All, Condition, Equal, OneOf
 from memservice.domain.filters.evaluate import matches
@@ -14,7 +15,7 @@ from memservice.spi.rows import BY_KEY, Order, ReadOnly
 from memservice.spi.schema import TABLES
 from memservice_memory.tables import Snapshot, Table, uniques
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Struct)
 
 
 class MemoryRows:
@@ -190,17 +191,8 @@ def _copy(row: R, **values: Any) -> R:
     own = _JSON_FIELDS[record]
     if not own and not values:
         return row
-    # `dataclasses.replace` takes twice as long, and copies are most of what a page costs.
-    contents, setters = _CONTENTS[record]
-    copy = object.__new__(record)
-    for value, set_value in zip(contents(row), setters.values(), strict=True):
-        set_value(copy, value)
-    for name in own:
-        if name not in values:
-            setters[name](copy, _copy_json(getattr(row, name)))
-    for name, value in values.items():
-        setters[name](copy, _copy_json(value))
-    return copy
+    changes = {name: getattr(row, name) for name in own} | values
+    return replace(row, **{name: _copy_json(value) for name, value in changes.items()})
 
 
 def _copy_json(value: Any) -> Any:
@@ -214,22 +206,10 @@ def _copy_json(value: Any) -> Any:
 def _json_fields(record: type[Any]) -> tuple[str, ...]:
     hints = get_type_hints(record)
     return tuple(
-        f.name
-        for f in fields(record)
-        if {dict, list} & {get_origin(hint) for hint in (hints[f.name], *get_args(hints[f.name]))}
+        name
+        for name in record.__struct_fields__
+        if {dict, list} & {get_origin(hint) for hint in (hints[name], *get_args(hints[name]))}
     )
 
 
 _JSON_FIELDS = {spec.record: _json_fields(spec.record) for spec in TABLES}
-
-
-def _fields_of(
-    record: type[Any],
-) -> tuple[Callable[[Any], tuple[Any, ...]], dict[str, Callable[[Any, Any], None]]]:
-    """A function that returns the values of a row's fields, and the functions that set each of
-    them, by name, in the same order."""
-    names = [field.name for field in fields(record)]
-    return attrgetter(*names), {name: getattr(record, name).__set__ for name in names}
-
-
-_CONTENTS = {spec.record: _fields_of(spec.record) for spec in TABLES}

@@ -4,16 +4,16 @@ tables."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from memservice.spi.rows import UniqueViolation
 from memservice.spi.schema import BY_RECORD, Unique
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows by key, in key order, and for each unique constraint a mapping from value to key."""
 
     record: type[Any]
@@ -54,8 +54,7 @@ class Table:
                 del taken[value]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """Everything in the store as of one commit. Never changed after publication: a transaction
     copies what it changes."""
 

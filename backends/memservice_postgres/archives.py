@@ -6,8 +6,9 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memservice.domain.errors import ConfigurationError, Damaged
 from memservice_postgres import programs, vector_schema
@@ -35,8 +36,7 @@ _KINDS = frozenset(
 """Entries of a store. The schema itself and extensions are not restored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What an archive has."""
 
     schema: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from memservice.spi.unit_vectors import unit
 from memservice_postgres.connections import Driver
@@ -46,8 +46,7 @@ _CENTRE = f"""
 """  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """The vectors that fit a filter, in a transaction. `fits` and `arguments`: the filter as
     SQL."""
 
@@ -100,8 +99,7 @@ class CachedVectors:
         return self._block.rows == len(versions)
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRows:
+class SignedRows(Struct, frozen=True):
     """Vectors of which only the signatures are cached. `facts` as in a `Block`."""
 
     facts: Integers

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import psycopg
+from msgspec import Struct
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
@@ -51,8 +52,7 @@ SETTINGS_REJECTED = "unsupported startup parameter"
 them."""
 
 
-@dataclass(slots=True)
-class _Observed:
+class _Observed(Struct):
     """Properties of the server that were observed while connecting."""
 
     rejects_settings: bool = False

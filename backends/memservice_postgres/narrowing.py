@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -39,9 +38,9 @@ def fitting(
 ) -> tuple[str, dict[str, Any]]:
     """Conditions on the filtered table `r`, each preceded by AND, and their parameters."""
     values = {
-        field.name: value
-        for field in fields(index_filter)
-        if (value := getattr(index_filter, field.name)) is not None
+        name: value
+        for name in index_filter.__struct_fields__
+        if (value := getattr(index_filter, name)) is not None
     }
     text = "".join(f" AND {conditions[name]}" for name in values)
     return text, {

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import psycopg
 import sqlalchemy as sa
+from msgspec import Struct
 
 from memservice.spi.storage import Finding, ReplicaReads
 from memservice_postgres.connections import Driver, driver_of
@@ -59,8 +59,7 @@ class _Unusable(Exception):
     """The replica cannot be used for now; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """How far the primary's log has been written."""
 
     timeline: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from memservice_postgres.connections import Driver
 from memservice_postgres.search_schema import IS_SAMPLED, SAMPLE_SHARE
@@ -70,8 +70,7 @@ _NEWER = f"""
 """.encode()  # noqa: S608 - constants
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTexts:
+class StoredTexts(Struct, frozen=True):
     """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. In a
     workspace of more than `exact_documents` texts, numbers of frequent terms are estimated.
     `counts` remembers them."""

@@ -11,9 +11,10 @@ import logging
 import os
 import threading
 import time
-from dataclasses import dataclass, replace
 
 import psycopg
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.records import Space
 from memservice_postgres.connections import ConnectionConfig, Driver, execute_directly
@@ -53,8 +54,7 @@ def scaled(rows: int, space: Space) -> int:
     return rows * SMALL_DIMENSION // max(SMALL_DIMENSION, space.dimension)
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceIndex:
+class SpaceIndex(Struct, frozen=True):
     """The index of one space. `half`: its numbers have 16 bits."""
 
     space: int

@@ -13,8 +13,9 @@ the group of a stored row is in its attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
+
+from msgspec.structs import replace
 
 from memservice.domain.records import Space
 from memservice.spi.index_filter import IndexFilter

@@ -13,13 +13,13 @@ A null in a condition counts as false. Under `Not`, every leaf that may be null 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from math import ceil, floor, isfinite
 from typing import Any, cast
 
 import sqlalchemy as sa
+from msgspec import Struct
 from sqlalchemy.types import TypeEngine
 
 from memservice.domain import records as r
@@ -62,8 +62,7 @@ _FLAT = frozenset({"eq", "gt", "gte", "lt", "lte", "state", "null"})
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Filterable:
+class Filterable(Struct, frozen=True):
     """A table and the types of its columns, for conditions on it."""
 
     table: sa.Table

@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from memservice.domain.positions import KEY, SEQ, SESSION, Position, PositionTable
 
@@ -64,8 +64,7 @@ _SESSION_KEY = itemgetter(1)
 _REVISION = 5
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     number: int
     """No other session that this process has read has it, nor this one when it is read again."""
     key: int
@@ -80,8 +79,7 @@ class _Session:
         return len(self.columns[KEY])
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """Where the messages in memory are. Never changes."""
 
     keys: NDArray[np.int64]

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec import Struct
 
 from memservice.domain.records import NEVER, PENDING
 from memservice_sql import tables as t
@@ -42,8 +42,7 @@ _BEFORE_ALL: Pair = (-1, "")
 _END = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyUnits:
+class ReadyUnits(Struct, frozen=True):
     """One query for at most `limit` units. See `Tasks.ready` for the parameters."""
 
     rows: SqlRows

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import sqlalchemy as sa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters.ast import TRUE, Condition
 from memservice.spi.rows import BY_KEY, Order, ReadOnly, UniqueViolation
@@ -23,11 +24,10 @@ from memservice_sql.types import KEY, UtcDateTime
 if TYPE_CHECKING:
     from memservice_sql.position_cache import PositionCache
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class TableInfo:
+class TableInfo(Struct, frozen=True):
     """The table of one record type on this database."""
 
     mapping: Mapping[Any]
@@ -195,7 +195,7 @@ class SqlRows:
                     self._cursor, info.table, columns, [values[index][1:] for index in new]
                 )
                 for index, key in zip(new, keys, strict=True):
-                    row_list[index] = info.mapping.with_key(rows[index], key)
+                    row_list[index] = replace(rows[index], key=key)
             for index in old:
                 self._replace(info, values[index])
             self._list(info, row_list, [rows[index] for index in old])

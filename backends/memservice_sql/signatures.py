@@ -8,10 +8,10 @@ are compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,7 @@ def candidates_for(hits: int) -> int:
     return max(MIN_CANDIDATES, CANDIDATES_PER_HIT * hits)
 
 
-@dataclass(frozen=True, slots=True)
-class Signatures:
+class Signatures(Struct, frozen=True):
     """Of rows in order."""
 
     centre: Vector

@@ -11,10 +11,10 @@ and two tables that index list columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec import Struct
 from sqlalchemy import Column, Index, MetaData, Table
 
 from memservice.domain import records as r
@@ -420,8 +420,7 @@ erasures = _table(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ListTable:
+class ListTable(Struct, frozen=True):
     """The elements of a list column, one row each, so that `Holds` can use an index."""
 
     owner: Table

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from memservice.domain.ranking import HitTable
 from memservice.spi.index_filter import IndexFilter
@@ -41,8 +41,7 @@ class SearchTerm(NamedTuple):
     """The terms of the query that are stored as this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+class TextBlock(Struct, frozen=True):
     """Indexed texts of one kind in a workspace. Never changes."""
 
     facts: Integers

@@ -7,13 +7,15 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TypeVar
 
+from msgspec import Struct
+
 from memservice.spi import repositories as base
 from memservice.spi.storage import Transaction
 from memservice_sql import repositories
 from memservice_sql.ledger import SqlLedger
 from memservice_sql.rows import SqlRows
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Struct)
 
 
 class SqlTransaction(Transaction):

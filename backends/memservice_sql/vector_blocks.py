@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from memservice.spi.unit_vectors import unit
 from memservice.spi.vectors import VectorHit
@@ -41,8 +41,7 @@ FEW = 32
 """If fewer than one in so many rows of a block match a filter, only these are multiplied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Rows at one version: facts (n × columns, int64) and unit vectors as columns (dimension × n,
     float32), so that a query that is zero in most dimensions reads few of them. Of dense vectors,
     each is in one piece."""

@@ -11,6 +11,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from memservice.domain.errors import ConfigurationError, NoStore, Unavailable
 from memservice_sqlite import functions
 from memservice_sqlite.deadline import TimedConnection
@@ -26,8 +28,7 @@ IDLE_SECONDS = 1.0
 """After this time without a commit the log is copied into the database file."""
 
 
-@dataclass(slots=True)
-class _Opened:
+class _Opened(Struct):
     """Device and inode of the file that was opened first. A later file of the same name may be
     another one."""
 

@@ -7,9 +7,10 @@ reference evaluator through these.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.filters.ast import (
     Contains,
@@ -32,8 +33,7 @@ _LEAVES: dict[str, type[JsonLeaf]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     value: Any
 
 
@@ -44,7 +44,7 @@ def install(connection: sqlite3.Connection) -> None:
 
 def encode_leaf(leaf: JsonLeaf) -> str:
     """The leaf as an argument of `memservice_matches`."""
-    _, *operands = (getattr(leaf, name) for name in leaf.__slots__)
+    _, *operands = (getattr(leaf, name) for name in leaf.__struct_fields__)
     return encode([type(leaf).__name__, *operands])
 
 

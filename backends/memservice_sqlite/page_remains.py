@@ -18,8 +18,9 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 SCANNED_PAGES = 1_000
 """Pages (4 MB) that one step reads, while other writers wait."""
@@ -44,8 +45,7 @@ class UnknownFormat(Exception):
     of each page that belong to an extension."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     page_size: int
     pages: int
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from memservice_sql.term_counts import TermCounts
@@ -42,8 +42,7 @@ def rows_of(connection: Connection, sql: str, values: Any) -> list[Any]:
     return list(cursor.fetchall())
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTexts:
+class StoredTexts(Struct, frozen=True):
     """See `memservice_sql.text_cache.StoredTexts`. Terms are tokens without `prefix`. `counts`
     remembers how many texts have a frequent term."""
 

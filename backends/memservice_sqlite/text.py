@@ -11,11 +11,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate, chain, compress
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from memservice.domain.ranking import HitTable

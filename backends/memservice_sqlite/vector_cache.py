@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby, product
 from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from sqlalchemy import Connection
 
 from memservice.domain.records import Space
@@ -88,8 +88,7 @@ class Version(NamedTuple):
         return cls(*connection.exec_driver_sql(_VERSION).one())
 
 
-@dataclass(slots=True)
-class _CachedSpace:
+class _CachedSpace(Struct):
     """The version of this process's copy of a space."""
 
     newest: int
@@ -105,8 +104,7 @@ class _CachedSpace:
         return self.deleted + 1 < oldest
 
 
-@dataclass(slots=True)
-class CacheResult:
+class CacheResult(Struct):
     """The data for one query: blocks from memory, and the pairs to read from the connection."""
 
     blocks: list[Block] = field(default_factory=list)

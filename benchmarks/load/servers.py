@@ -21,7 +21,7 @@ from flask import Flask
 from memservice.compose import open_runtime
 from memservice.runtime import Runtime
 from memservice.serving.logs import set_up_logging
-from memservice.settings import load_settings
+from memservice.settings import Settings, load_settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -105,16 +105,29 @@ def opened(db: str, options: Mapping[str, str], *, migrate: bool = False) -> Ite
     """A store opened in this process, with these settings and no file of settings. `migrate`
     prepares an empty one."""
     settings = load_settings(environ={"DB_CONNECTION_URI": db, **options}, cwd=Path("/"))
-    # The line of each request is written, as by a server, but nobody reads it.
-    with open(os.devnull, "w") as nowhere, closing(open_runtime(settings, "api")) as runtime:
-        with redirect_stderr(nowhere):
-            set_up_logging(settings)
+    with _logging(settings), closing(open_runtime(settings, "api")) as runtime:
         if migrate:
             runtime.storage.migrate()
+        yield runtime
+
+
+@contextmanager
+def _logging(settings: Settings) -> Iterator[None]:
+    """The line of each request is written, as by a server, but nobody reads it."""
+    switches = logging.logThreads, logging.logMultiprocessing
+    loggers = [logging.getLogger(), logging.getLogger("memservice")]
+    levels, handlers = [logger.level for logger in loggers], list(loggers[0].handlers)
+    with open(os.devnull, "w") as nowhere:
+        loggers[0].handlers.clear()  # else they would be closed
+        with redirect_stderr(nowhere):
+            set_up_logging(settings)
         try:
-            yield runtime
+            yield
         finally:
-            logging.basicConfig(force=True)
+            logging.logThreads, logging.logMultiprocessing = switches
+            loggers[0].handlers[:] = handlers
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
 
 
 @contextmanager

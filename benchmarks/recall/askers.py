@@ -13,7 +13,8 @@ import argparse
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from benchmarks.recall.stores import Stored, open_store, store
 from benchmarks.recall.surfaces import workspace_search

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from flask import request
+from msgspec import Struct
 
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import Unauthorised
@@ -34,8 +34,7 @@ KEYLESS = rules.principal_of(Claims())
 """The principal of an open route without a key, while authentication is on: no permissions."""
 
 
-@dataclass(frozen=True, slots=True)
-class RouteAccess:
+class RouteAccess(Struct, frozen=True):
     """The keys that open a route. Names are those of path parameters; a key opens the route if its
     values equal theirs.
 

@@ -8,10 +8,10 @@ path belongs to the generation whose name it begins with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from flask import Flask, Response, request
+from msgspec import Struct
 
 from memservice.api import health, playground, v1, v2, v3
 from memservice.api.document import Document
@@ -24,8 +24,7 @@ NEWEST_DOCUMENT = "/openapi.json"
 """Additional path of the newest generation's document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     name: str
     """Also the first part of its paths."""
     version: str

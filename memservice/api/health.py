@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flask import current_app
+from msgspec import Struct
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import EXTENSION, Call, Routes
@@ -29,8 +29,7 @@ def health() -> _Ok:
     return _Ok()
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Struct, frozen=True):
     status: State
     checks: Sequence[Check]
 

@@ -7,7 +7,9 @@ module adds its location on the wire: `["body", "messages", 3, "peer_id"]`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import InvalidInput
 
@@ -17,8 +19,7 @@ ANY = "*"
 """In a key of `Locations.exceptions`: any index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Locations:
+class Locations(Struct, frozen=True):
     """The parameters of one operation. An argument that is neither in the path nor a parameter is
     in the body."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +21,7 @@ import flask_smorest
 from flask import Response, current_app, request
 from flask.sansio.blueprints import BlueprintSetupState
 from marshmallow import Schema, fields
+from msgspec import Struct, field
 from werkzeug.exceptions import MethodNotAllowed
 
 from memservice.api import auth
@@ -56,8 +56,7 @@ _Read = Callable[[Mapping[str, str]], tuple[Any, Any, Any]]
 _Respond = Callable[[Any, Mapping[str, str]], Response]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request, parsed and validated."""
 
     rt: Runtime
@@ -67,8 +66,7 @@ class Call:
     body: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """The declaration of a route."""
 
     method: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 
 import click
+from msgspec.structs import asdict, replace
 
 from memservice.cli.options import State
 from memservice.cli.stores import default_place

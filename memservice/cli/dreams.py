@@ -4,9 +4,9 @@ running server."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import click
+from msgspec.structs import asdict
 
 from memservice.cli.operator import OPERATOR
 from memservice.cli.options import State, limit_option

@@ -6,11 +6,11 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from memservice.domain.installation import installer, wheel_command
 from memservice.services.private_files import replacing
@@ -21,8 +21,7 @@ HIDDEN_BY_UNITS = ("/home", "/root", "/run/user")
 """By `ProtectHome=yes`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     """One file to write."""
 
     name: str

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from memservice.domain.durations import parse_duration
 from memservice.plugins import Plugins, load_plugins
 from memservice.settings import Settings, load_settings
 
 
-@dataclass
-class State:
+class State(Struct, dict=True):
     """The settings of this call, loaded at first use."""
 
     config_file: Path | None

@@ -6,12 +6,12 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 
 import click
+from msgspec import Struct
 
 from memservice.domain.errors import ConfigurationError
 from memservice.plugins import GROUP
@@ -21,8 +21,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MAX_NAME = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of plugin that has templates."""
 
     summary: str

@@ -4,8 +4,9 @@ shown, merged and resolved."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 SECTIONS: Mapping[str, frozenset[str]] = {
     "reasoning": frozenset({"enabled", "custom_instructions"}),
@@ -71,8 +72,7 @@ def merge(configuration: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[
 MAX_RETENTION_DAYS = 36_500
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Struct, frozen=True):
     """After how many days messages and conclusions are erased; None: never."""
 
     messages_days: int | None = None
@@ -111,8 +111,7 @@ def texts(configuration: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], s
             yield (name, INSTRUCTIONS), section[INSTRUCTIONS]
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Struct, frozen=True):
     """The operator's settings: they apply where no layer sets a value."""
 
     reasoning: bool = True
@@ -123,8 +122,7 @@ class Defaults:
     messages_per_long_summary: int = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """The effective configuration of one message, session or workspace."""
 
     reasoning: bool

@@ -7,7 +7,8 @@ the command line into a sentence. The exception of a driver is their `__cause__`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class MemserviceError(Exception):
@@ -97,8 +98,7 @@ class NoStore(SchemaVersionError):
     mistyped. Only `Storage.migrate` creates one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One problem of an input: its location, its text (`message`) and its kind.
 
     `loc` names the argument, outermost first: `("messages", 3, "peer_id")`. `memservice.api` adds

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
+
+from msgspec import Struct, field
 
 from memservice.domain.positions import KEY, SEQ, SESSION, TOKENS, PositionTable
 
@@ -109,8 +110,7 @@ def hits_among(hits: Sequence[TextHit], keys: Container[int]) -> Sequence[TextHi
     return list(compress(hits, chosen))
 
 
-@dataclass(frozen=True, slots=True)
-class TextMatches:
+class TextMatches(Struct, frozen=True):
     """Candidates in no particular order, with the workspace's own statistics for this kind of row.
 
     `documents` and `mean_length` describe all rows of the workspace; `frequencies` is the number of

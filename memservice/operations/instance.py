@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 import memservice
 from memservice.runtime import Runtime
@@ -15,15 +16,13 @@ from memservice.worker import heartbeats
 from memservice.worker.heartbeats import Process
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     process: Process
     units: Sequence[str]
     """The work units that it is working on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     processes: Sequence[Running]
     """Servers first."""
     versions: Sequence[str]

@@ -19,8 +19,10 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.domain.filters import Condition, all_of, equals
@@ -74,8 +76,7 @@ Progress = Callable[[int], None]
 """Called with the number of processed rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """The result for one kind of vectors of a workspace."""
 
     kind: Kind
@@ -206,8 +207,7 @@ def _rows(kind: Kind, workspace_key: int, after: int = 0) -> Condition:
     return all_of(mine, equals(state=LIVE)) if kind == CONCLUSION else mine
 
 
-@dataclass(frozen=True, slots=True)
-class _Spaces:
+class _Spaces(Struct, frozen=True):
     active: Space | None
     building: Space | None
     """None if the rows get no vectors any more."""

@@ -4,7 +4,8 @@ preserved."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.card_rules import MAX_LINES, folded, is_good
 from memservice.domain.filters import equals
@@ -57,8 +58,7 @@ def rewritten(
     return (None if lines == before else lines), dropped
 
 
-@dataclass(frozen=True, slots=True)
-class CardWrite:
+class CardWrite(Struct, frozen=True):
     """The result of writing a card."""
 
     outcome: Outcome

@@ -6,8 +6,9 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from memservice.domain.records import Task
 from memservice.runtime import Runtime
@@ -19,16 +20,14 @@ Outcome = dict[str, Any]
 too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Struct, frozen=True):
     """A step is done, others remain. `task` is stored with the progress so far, and is processed
     again at its `not_before`. Only for batches of one task."""
 
     task: Task
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """The work on a batch is done; `store` writes its results and returns the outcome. It may run
     more than once, so it must have no effects outside the transaction."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain import tokens
 from memservice.domain.records import DELETING, SHORT, Message, Session, Summary, Task
@@ -21,8 +22,7 @@ MAX_MESSAGES = 500
 """Maximum number of messages that one summary reads. Of a longer backlog it reads the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DueSummary:
+class _DueSummary(Struct, frozen=True):
     """A summary that is to be written."""
 
     kind: str

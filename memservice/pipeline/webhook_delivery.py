@@ -8,7 +8,9 @@ import hmac
 import logging
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.failures import redacted_traceback
 from memservice.domain.filters import equals
@@ -100,8 +102,7 @@ def _deliver(
         sender.reset(before)
 
 
-@dataclass
-class NotDelivered(Failed):
+class NotDelivered(Struct, Failed):
     """An endpoint did not accept an event. The attempt is recorded with the failure."""
 
     rt: Runtime

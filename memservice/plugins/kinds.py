@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.spi import providers as p
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One kind of provider: its registration hook, and its name in messages."""
 
     hook: str
@@ -52,8 +52,7 @@ KINDS = (
 KIND_OF: dict[type[Any], Kind] = {kind.record: kind for kind in KINDS}
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The source of a plugin."""
 
     name: str
@@ -63,8 +62,7 @@ class Origin:
     """Name and version, such as `memservice 0.1.0`; `code` for a plugin passed in code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A plugin, or one of its providers, that cannot be used, and the reason."""
 
     origin: Origin
@@ -81,8 +79,7 @@ class Failure:
         return f"plugin {self.origin.name} of {self.origin.distribution}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of `memservice plugins`."""
 
     kind: str

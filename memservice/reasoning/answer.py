@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain import tokens
 from memservice.domain.answers.json_text import Unreadable

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
@@ -420,5 +422,5 @@ class _CallRecord:
     def _report(self, outcome: Literal["success", "error", "cancelled"], **fields: Any) -> None:
         duration = round((time.monotonic() - self._began) * 1000)
         self._caller._models.context.called(
-            replace(self._call, outcome=outcome, duration_ms=duration, **fields)
+            dataclasses.replace(self._call, outcome=outcome, duration_ms=duration, **fields)
         )

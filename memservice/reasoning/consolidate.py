@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain import tokens
 from memservice.domain.errors import Damaged, Unavailable
@@ -42,8 +43,7 @@ ID_TOKENS = 6
 """Tokens of a short id in brackets and the end of its line."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """The properties of a phase."""
 
     name: str

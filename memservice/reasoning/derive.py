@@ -8,8 +8,9 @@ cut or refused when that happens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain import tokens
 from memservice.domain.text.chunks import chunks

@@ -8,9 +8,11 @@ first). Then the new messages are cut evenly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import tokens
 from memservice.reasoning.prompts import derive as prompt
@@ -35,8 +37,7 @@ MAX_CONCLUSION_CHARS = 400
 """Characters of each stored conclusion."""
 
 
-@dataclass(frozen=True, slots=True)
-class DerivePrompt:
+class DerivePrompt(Struct, frozen=True):
     """The prompt of one call."""
 
     turns: Sequence[Turn]

@@ -4,8 +4,9 @@ the errors and can correct them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.card_rules import KINDS, MAX_LINE_LENGTH, MAX_LINES, folded, is_good
 from memservice.domain.derived_rules import (

@@ -3,9 +3,11 @@ client has disconnected."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memservice.reasoning.prompts.answer import ANSWER_NOW
 from memservice.spi.llm import (
@@ -123,7 +125,7 @@ class LimitedModel:
 
     def complete(self, request: CompletionRequest) -> Completion:
         self._limits.check()
-        request = replace(
+        request = dataclasses.replace(
             self._shortened(request), timeout=self._seconds(), is_wanted=self._limits.is_wanted
         )
         try:
@@ -136,7 +138,7 @@ class LimitedModel:
         """The limit ends with the first text of the answer: a stream that has begun is read to its
         end. Reasoning and calls of tools are no text."""
         self._limits.check()
-        request = replace(
+        request = dataclasses.replace(
             self._shortened(request),
             timeout=self._timeout,
             start_timeout=self._seconds(),
@@ -162,4 +164,4 @@ class LimitedModel:
         if not (request.tools and self._limits.is_late):
             return request
         turns = (*request.turns, Turn("user", ANSWER_NOW))
-        return replace(request, turns=turns, tool_choice="none")
+        return dataclasses.replace(request, turns=turns, tool_choice="none")

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from memservice.domain.answers.json_text import Unreadable, read
 from memservice.domain.answers.reasoning_tags import without_reasoning
@@ -26,8 +28,7 @@ SECONDS = 20.0
 MAX_OUTPUT_TOKENS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     ok: bool
     text: str
     advice: str = ""

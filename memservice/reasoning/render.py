@@ -4,8 +4,9 @@ model can cite."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from memservice.domain.records import EXPLICIT
 from memservice.reasoning.short_ids import ShortIds
@@ -38,8 +39,7 @@ def text_of(content: str, maximum: int) -> str:
     return "\n    ".join(text.splitlines())
 
 
-@dataclass(frozen=True, slots=True)
-class Renderer:
+class Renderer(Struct, frozen=True):
     """Lines for one answer or one dream."""
 
     ids: ShortIds

@@ -4,8 +4,9 @@ they do not fit."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.answers.json_text import Unreadable, read
 from memservice.domain.answers.refusals import is_refusal
@@ -20,8 +21,7 @@ Shape = Callable[[Any], Any]
 """Converts a document into the requested form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A document that fits its schema."""
 
     value: Any

@@ -11,8 +11,10 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import tokens
 from memservice.domain.answers.json_text import flaw, storable
@@ -40,8 +42,7 @@ ONCE_ONLY = ("any", "required")
 run to its last round."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The result of a tool: lines for the model, the number of items in them, and the levels of the
     conclusions that it changed."""
 
@@ -50,8 +51,7 @@ class ToolResult:
     levels: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BoundTool:
+class BoundTool(Struct, frozen=True):
     """A tool and its function. `run` gets arguments that fit the tool's schema; it raises
     ToolRefused if it cannot run."""
 
@@ -59,8 +59,7 @@ class BoundTool:
     run: Callable[[Mapping[str, Any]], ToolResult]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Limits of a loop. `history` and `input` are tokens, `result` is characters of one tool's
     result."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from memservice.domain.answers.reasoning_tags import has_bare_closing_tag
 from memservice.spi.llm import Completion, LanguageModel
@@ -26,29 +28,27 @@ MAX_HEADROOM = 32_000
 MAX_MODELS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class ModelTarget:
     """A model with the parameters of its calls."""
 
     transport: str
     model: str
-    connection: Mapping[str, Any] = field(repr=False)
+    connection: Mapping[str, Any] = dataclasses.field(repr=False)
     """The settings that open its provider, including the key."""
     temperature: float | None = None
     max_output_tokens: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Observation:
+class _Observation(Struct):
     reasons: bool = False
     reasoning_tokens: int = 0
     """Maximum of one answer."""
     opens_reasoning: bool = False
 
 
-@dataclass(slots=True)
-class ModelTraits:
+class ModelTraits(Struct):
     """Safe to share between threads."""
 
     _observations: dict[tuple[str, str, str], _Observation] = field(default_factory=dict)

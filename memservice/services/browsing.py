@@ -4,8 +4,9 @@ not depend on the number of rows. There are no totals."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.records import (
@@ -38,8 +39,7 @@ MAX_RELATED = 200
 """Maximum number of related rows: members of a session, observers of a peer."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedWorkspace:
+class ListedWorkspace(Struct, frozen=True):
     workspace: Workspace
     messages: int
     """Messages in the text index: those whose session is being erased count until they are."""
@@ -70,8 +70,7 @@ def _listed(rt: Runtime, tx: Transaction, workspaces: Sequence[Workspace]) -> li
     return [ListedWorkspace(row, sizes.get(row.key, 0), times.get(row.key)) for row in workspaces]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceOverview:
+class WorkspaceOverview(Struct, frozen=True):
     workspace: Workspace
     peers: Listing[Peer]
     sessions: Listing[Session]
@@ -113,8 +112,7 @@ def _count_indexed(rt: Runtime, tx: Transaction, kind: str, workspace: Workspace
     return rt.storage.text.search(tx, kind, workspace.key, (), 1, EVERYTHING).documents
 
 
-@dataclass(frozen=True, slots=True)
-class PeerOverview:
+class PeerOverview(Struct, frozen=True):
     peer: Peer
     observers: Sequence[str]
     """Ids of the peers with conclusions about this one, itself first."""
@@ -189,8 +187,7 @@ def peer_overview(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     session: Session
     messages: Sequence[Message]
     """One run of the session, oldest first."""

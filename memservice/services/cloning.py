@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import MemserviceError, NotFound, Unavailable
 from memservice.domain.filters import equals
@@ -47,8 +49,7 @@ INDEX_BATCH_SIZE = 2_000
 the others, since indexing takes most of the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
+class Original(Struct, frozen=True):
     """The source of a copy, read in one transaction."""
 
     session: Session

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.errors import InvalidInput, NotFound, Problem, Refused
 from memservice.domain.filters import (
@@ -60,8 +62,7 @@ from memservice.spi.index_filter import IndexFilter
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class ConclusionDraft:
+class ConclusionDraft(Struct, frozen=True):
     content: str
     observer: str
     observed: str
@@ -233,8 +234,7 @@ def ensure_collection(rt: Runtime, tx: Transaction, observer: Peer, observed: Pe
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The conclusions of a listing."""
 
     of_scopes: bool = True
@@ -302,8 +302,7 @@ def get(rt: Runtime, principal: Principal, workspace_id: str, uid: str) -> Concl
 _PAIR = {"observer": ("observer", "observer_id"), "observed": ("observed", "observed_id")}
 
 
-@dataclass(frozen=True, slots=True)
-class QueryOptions:
+class QueryOptions(Struct, frozen=True):
     """A query for conclusions; None: not set."""
 
     text: str

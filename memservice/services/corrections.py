@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict, InvalidInput, Refused
 from memservice.domain.ids import fingerprint, new_uid

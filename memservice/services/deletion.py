@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict
 from memservice.domain.filters import equals
@@ -22,8 +24,7 @@ from memservice.spi.storage import Transaction
 log = logging.getLogger("memservice.keys")
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Struct, frozen=True):
     """A workspace that was deleted, and the receipt of its erasure."""
 
     workspace: Workspace

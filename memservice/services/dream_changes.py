@@ -8,8 +8,10 @@ yet, and of the card.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from memservice.domain.card_rules import folded
 from memservice.domain.errors import Conflict, NotFound
@@ -42,8 +44,7 @@ DISCARDED, UNDONE = "discarded", "undone"
 """How a change set ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Struct, frozen=True):
     restored: int
     """Superseded conclusions that are live again."""
     removed: int
@@ -53,8 +54,7 @@ class Undone:
     card_restored: bool
 
 
-@dataclass(slots=True)
-class ChangeSet:
+class ChangeSet(Struct):
     """The changes of one dream, recorded while the dream is stored."""
 
     created: list[str] = field(default_factory=list)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.records import HELD, LIVE, SUPERSEDED, Conclusion, Peer, Task
@@ -19,8 +21,7 @@ from memservice.services.tasks.kinds import DREAM
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Dream:
+class Dream(Struct, frozen=True):
     """One dream, as operators see it."""
 
     uid: str
@@ -40,8 +41,7 @@ class Dream:
     card: CardChange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One conclusion that a dream creates or supersedes."""
 
     action: str
@@ -56,8 +56,7 @@ class Change:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CardChange:
+class CardChange(Struct, frozen=True):
     before: Sequence[str] = ()
     after: Sequence[str] = ()
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import Refused
@@ -50,8 +51,7 @@ MANUAL, THRESHOLD, SCOPE_BACKFILL, SCOPE_REMOVAL, ERASURE = (
 OFF = "Dreams are not enabled in the system configuration"
 
 
-@dataclass(frozen=True, slots=True)
-class DreamRequest:
+class DreamRequest(Struct, frozen=True):
     """A caller's request for a dream. `observed` None: the observer itself."""
 
     observer: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.records import EXPLICIT, LIVE, SUPERSEDED, Conclusion
@@ -27,19 +29,17 @@ IMPORTED = "imported"
 """The reasoner of conclusions that were copied from another server over its API."""
 
 _NEWEST = (Order("key", descending=True),)
-_FIELDS = tuple(field.name for field in fields(Conclusion))
+_FIELDS = Conclusion.__struct_fields__
 
 
-@dataclass(frozen=True, slots=True)
-class Lapse:
+class Lapse(Struct, frozen=True):
     """A span in which a conclusion was superseded before it was restored."""
 
     superseded_at: datetime
     restored_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version(Conclusion):
+class Version(Conclusion, frozen=True, kw_only=True):
     """A conclusion with what other rows say about it."""
 
     successor: str | None = None
@@ -68,8 +68,7 @@ class Version(Conclusion):
         return [Lapse(start, end) for start, end in self.lapses]
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     versions: Sequence[Version]
     """Oldest first."""
     complete: bool

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import equals
@@ -18,8 +19,7 @@ from memservice.runtime import Runtime
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The digests of a caller's key and of its request."""
 
     digest: str

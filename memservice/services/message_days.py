@@ -11,9 +11,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.times import day_of
 from memservice.runtime import Runtime
@@ -32,15 +33,13 @@ TIME_LIMIT_SECONDS = 1.0
 """Time limit of one pass; the next one continues."""
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
+class Day(Struct, frozen=True):
     day: str
     """`2024-05-17`, of UTC."""
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
-class MessageDays:
+class MessageDays(Struct, frozen=True):
     days: tuple[Day, ...]
     """The last `DAYS` days, oldest first."""
     is_complete: bool

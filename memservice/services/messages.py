@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memservice.domain import tokens
 from memservice.domain.errors import NotFound
@@ -44,8 +46,7 @@ from memservice.services.visible_totals import visible_total
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A message that is not stored yet."""
 
     content: str
@@ -56,8 +57,7 @@ class Draft:
     internal: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A draft after all work that needs no transaction."""
 
     message: Message

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Compare
@@ -17,8 +18,7 @@ LISTING_SIZE = 50
 NEWEST_FIRST = (Order("key", descending=True),)
 
 
-@dataclass(frozen=True, slots=True)
-class Paging:
+class Paging(Struct, frozen=True):
     """The requested page of a listing. `page` counts from 1; `reverse` reverses its order, ties
     included."""
 
@@ -40,8 +40,7 @@ class Paging:
         return Page([], 0, self.page, self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     items: Sequence[T]
     total: int
     page: int
@@ -94,8 +93,7 @@ def read_page(paging: Paging, rows: Callable[[], list[T]], count: Callable[[], i
     return Page(items, total, paging.page, paging.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
+class Listing(Struct, Generic[T], frozen=True):
     """A page that continues after a row, so its cost does not depend on the number of rows. It has
     no total."""
 

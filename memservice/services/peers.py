@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import all_of, equals, parse_filters, resources
 from memservice.domain.filters.ast import Not

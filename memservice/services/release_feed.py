@@ -11,10 +11,12 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 import memservice
 from memservice.domain.errors import ConfigurationError, InvalidInput
@@ -41,8 +43,7 @@ _VERSION = re.compile(r"\d{1,6}(?:\.\d{1,6}){0,3}", re.ASCII)
 """A release. Others (`1.2rc1`, `1.2.dev3`) are not offered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     version: str
     date: str = ""
     url: str = ""
@@ -50,8 +51,7 @@ class Release:
     changes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(Struct, frozen=True):
     """The result of the last read of the feed."""
 
     newest: Release | None

@@ -4,8 +4,9 @@ its sessions and has no messages."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from memservice.domain.filters import TRUE, Condition, equals

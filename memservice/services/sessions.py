@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain import configuration
 from memservice.domain.errors import NotFound, Refused
@@ -23,16 +25,14 @@ from memservice.spi.storage import Transaction
 ARGUMENT = ("session_id",)
 
 
-@dataclass(frozen=True, slots=True)
-class MemberConfig:
+class MemberConfig(Struct, frozen=True):
     """Options of a peer's membership; None: not set."""
 
     observe_me: bool | None = None
     observe_others: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionFields:
+class SessionFields(Struct, frozen=True):
     """Fields of a session that a caller may set; None or empty: not set."""
 
     metadata: Mapping[str, Any] | None = None

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import equals
@@ -36,8 +38,7 @@ FIXED_REASONS = frozenset({SAID_AGAIN, UPDATED, CORRECTED, INVALIDATED})
 """The reasons that nobody wrote, so they contain nothing of a conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Supersession:
+class Supersession(Struct, frozen=True):
     """A conclusion, as it was read, that another one replaces."""
 
     old: Conclusion

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.errors import TooLarge, UnsupportedMedia
 from memservice.domain.ids import new_uid
@@ -39,8 +40,7 @@ _TEXT = re.compile(r"text/[a-z0-9!#$&^_.+*-]{1,127}")
 file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(Struct, frozen=True):
     """A file as sent."""
 
     data: bytes
@@ -49,8 +49,7 @@ class Upload:
     """As declared, without parameters; may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The common fields of all messages of a file."""
 
     author: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import TRUE, Condition, all_of, equals, matches
 from memservice.domain.filters.ast import Compare, Not

@@ -10,9 +10,11 @@ import base64
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import ConfigurationError, Conflict, InvalidInput, NotFound, Problem
 from memservice.domain.filters import all_of, equals
@@ -58,16 +60,14 @@ IS_PAUSED = "the endpoint is paused"
 SECRET_PREFIX = "whsec_"  # noqa: S105  # a prefix, not a secret
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """An event, for plugins and, under its wire type, for webhooks."""
 
     kind: str
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     endpoint: WebhookEndpoint
     created: bool
 
@@ -77,8 +77,7 @@ class Registered:
         return self.endpoint.secret if self.created else None
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """An event that an endpoint never accepted."""
 
     uid: str

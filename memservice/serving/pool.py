@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
+
+from msgspec import Struct
 
 from memservice.domain.errors import ConfigurationError, MemserviceError
 from memservice.serving.children import RestartPause, when_parent_ends
@@ -23,8 +24,7 @@ CANNOT_START = os.EX_CONFIG
 """Exit status of a child that no replacement would do better than."""
 
 
-@dataclass(slots=True)
-class _Child:
+class _Child(Struct):
     pid: int
     started: float
 

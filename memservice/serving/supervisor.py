@@ -14,9 +14,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
+
+from msgspec import Struct
 
 from memservice.domain.errors import ConfigurationError
 from memservice.serving.children import RestartPause
@@ -28,8 +29,7 @@ log = logging.getLogger("memservice.supervisor")
 BACKLOG = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     workers: int
     threads: int
     graceful_seconds: float

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 Progress = Callable[[str, int, int], None]
 """`progress(step, done, total)`: called now and then in each step, in any unit; at the end of a
 step `done` equals `total`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackupReport:
+class BackupReport(Struct, frozen=True):
     """What is in a backup, as counted in the backup or in the restored store itself."""
 
     schema_version: str

@@ -3,13 +3,13 @@ results."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class IndexFilter:
+
+class IndexFilter(Struct, frozen=True):
     """Conditions on indexed rows, ANDed; None = no condition. A tuple means any of its values, at
     most 1,000; an empty one matches nothing. Values are keys (`levels`: names). `since` and `until`
     are inclusive bounds on the row's `created_at`."""

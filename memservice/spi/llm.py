@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A function that the model may call. `parameters` is a JSON Schema with an object at its
     root."""
 
@@ -19,8 +20,7 @@ class Tool:
     parameters: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     id: str
     name: str
     arguments: dict[str, Any]
@@ -30,8 +30,7 @@ class ToolCall:
     conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     role: Role
     content: str
     tool_calls: Sequence[ToolCall] = ()
@@ -153,8 +152,7 @@ class ToolsUnsupported(ModelFailure):
         super().__init__(message, retryable=False, status=status, fault="content")
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     content: str
     tool_calls: Sequence[ToolCall] = ()
     finish_reason: str | None = None

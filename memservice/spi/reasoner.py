@@ -7,16 +7,16 @@ writes a store.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct, field
 
 from memservice.spi.capabilities import Capability
 from memservice.spi.toolbox import Evidence, Step, Toolbox
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+class Utterance(Struct, frozen=True):
     """One message, as a reasoner sees it."""
 
     key: int
@@ -31,8 +31,7 @@ class Utterance:
     """Time zone of its author (`memservice.domain.time_zones`); None: UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The workspace and run that a request belongs to. It is recorded with each call of a model and
     does not affect the answer."""
 
@@ -43,8 +42,7 @@ class Origin:
     """The same for all calls of one answer or one dream."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """One stored conclusion, as a reasoner sees it."""
 
     uid: str
@@ -58,8 +56,7 @@ class Known:
     source_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeriveContext:
+class DeriveContext(Struct, frozen=True):
     """What a reasoner may read to understand new messages. Nothing is derived from it."""
 
     summary: str | None = None
@@ -74,8 +71,7 @@ class DeriveContext:
     may give a newer value. Only for a reasoner that asks no model."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeriveRequest:
+class DeriveRequest(Struct, frozen=True):
     """Successive messages of one session, in order, by any authors. The reasoner derives
     conclusions about `observed` only."""
 
@@ -89,8 +85,7 @@ class DeriveRequest:
     """For a reasoner that asks no model: `facts` only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One conclusion, with the keys of its source messages (never empty)."""
 
     content: str
@@ -125,8 +120,7 @@ class Statement:
     """Why it replaces them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """The cost of all calls of an answer. Zero if no model was called."""
 
     model: str | None = None
@@ -150,8 +144,7 @@ class Spent:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     statements: Sequence[Statement]
     spent: Spent = Spent()
     prompt: str | None = None
@@ -168,8 +161,7 @@ class Derived:
     Its complete statements are in `statements`."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummarizeRequest:
+class SummarizeRequest(Struct, frozen=True):
     """The messages since `previous`, in order."""
 
     kind: str
@@ -180,8 +172,7 @@ class SummarizeRequest:
     origin: Origin = Origin()
 
 
-@dataclass(frozen=True, slots=True)
-class Summarized:
+class Summarized(Struct, frozen=True):
     """An empty `content` means that there is nothing to summarize; it is not stored."""
 
     content: str
@@ -193,8 +184,7 @@ class Summarized:
     count."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolidateRequest:
+class ConsolidateRequest(Struct, frozen=True):
     """The live conclusions of one (observer, observed), oldest first, and the present card."""
 
     observer: str
@@ -219,8 +209,7 @@ class ConsolidateRequest:
     origin: Origin = Origin()
 
 
-@dataclass(frozen=True, slots=True)
-class Superseded:
+class Superseded(Struct, frozen=True):
     """`new` replaces `old`, for `reason`. `new` is a uid of `known`, or an index into `created`
     written as `#0`, `#1` …
 
@@ -232,8 +221,7 @@ class Superseded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Struct, frozen=True):
     """The results of one part of a consolidation, for the task's outcome and for telemetry."""
 
     name: str
@@ -251,8 +239,7 @@ class Phase:
     card_written: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Consolidated:
+class Consolidated(Struct, frozen=True):
     created: Sequence[Statement] = ()
     """`source_ids` may refer to an earlier one of these, as `#0`, `#1` …"""
     superseded: Sequence[Superseded] = ()
@@ -267,8 +254,7 @@ def always() -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRequest:
+class AnswerRequest(Struct, frozen=True):
     question: str
     subject: str | None
     """Slug of the peer that the question is about; None for a question over the whole workspace."""
@@ -299,8 +285,7 @@ class AnswerRequest:
     origin: Origin = Origin()
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """The cost and steps of an answer."""
 
     spent: Spent = Spent()

@@ -7,16 +7,16 @@ to be faster, never to return other results.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from memservice.domain.filters.ast import TRUE, Condition
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Struct)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """Sort by one field: strings by code point, null below every value. Every order ends with
     `key`, so it is total."""
 

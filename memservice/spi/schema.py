@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain import records as r
 
 
-@dataclass(frozen=True, slots=True)
-class Unique:
+class Unique(Struct, frozen=True):
     """No two rows agree on all `fields`. Rows with a null among them are exempt, as are rows whose
     state is in `unless_state`."""
 
@@ -17,11 +17,10 @@ class Unique:
     unless_state: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TableSpec:
+class TableSpec(Struct, frozen=True):
     name: str
     record: type[Any]
-    unique: tuple[Unique, ...] = field(default=())
+    unique: tuple[Unique, ...] = ()
 
 
 def _u(*fields: str, unless: tuple[str, ...] = ()) -> Unique:

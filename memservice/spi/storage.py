@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
 
 from memservice.spi.capabilities import Capability
 from memservice.spi.text import TextIndex
@@ -17,8 +18,7 @@ __all__ = ["Finding", "PoolState", "Pooled", "ReplicaReads", "Replicated", "Stor
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PoolState:
+class PoolState(Struct, frozen=True):
     """Connections of one process to its database."""
 
     in_use: int
@@ -38,8 +38,7 @@ class Pooled(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaReads:
+class ReplicaReads(Struct, frozen=True):
     """Reads of this process that were allowed at a replica, since its start."""
 
     replica: int
@@ -65,8 +64,7 @@ class Replicated(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A problem of a store that answers."""
 
     state: Literal["degraded", "failed"]

@@ -4,8 +4,9 @@ terms. The core computes the scores."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from memservice.domain.ranking import TextHit, TextMatches
 from memservice.spi.capabilities import Capability
@@ -15,8 +16,7 @@ from memservice.spi.transaction import Transaction
 __all__ = ["TextHit", "TextIndex", "TextMatches", "TextRow"]
 
 
-@dataclass(frozen=True, slots=True)
-class TextRow:
+class TextRow(Struct, frozen=True):
     """One row to index: `terms` are the output of `memservice.domain.text.analysis.analyse`, in
     order, with repetitions.
 

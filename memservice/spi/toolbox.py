@@ -7,13 +7,13 @@ the caller may see.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+
+class Evidence(Struct, frozen=True):
     """A result for a question: a conclusion or a message."""
 
     kind: str
@@ -45,8 +45,7 @@ Passage = Sequence[Evidence]
 """Successive messages of one session, oldest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """A conclusion, its sources, and the conclusions based on it."""
 
     conclusion: Evidence
@@ -112,8 +111,7 @@ class ToolRefused(Exception):
     to do instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True):
     """One call of a tool by a model, successful or not."""
 
     name: str
@@ -133,8 +131,7 @@ class ToolUse:
     """Levels of the conclusions that it created or superseded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One exchange with a model in a tool loop, and the tool calls in its answer."""
 
     input_tokens: int = 0

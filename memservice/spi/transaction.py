@@ -7,11 +7,13 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TypeVar
 
+from msgspec import Struct
+
 from memservice.domain.filters.ast import equals
 from memservice.spi import repositories
 from memservice.spi.rows import Rows
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Struct)
 
 
 class Transaction:

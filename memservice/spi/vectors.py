@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from memservice.domain.records import Space
 from memservice.spi.capabilities import Capability
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class VectorRow:
+class VectorRow(Struct, frozen=True):
     """One vector of a row, with the values for `IndexFilter`. `vector` is float32, of the space's
     dimension and of any length except zero."""
 
@@ -35,8 +35,7 @@ class VectorRow:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VectorHit:
+class VectorHit(Struct, frozen=True):
     key: int
     score: float
     """Cosine similarity."""

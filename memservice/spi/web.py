@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 _ATTRIBUTE = "memservice_access"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """The keys that give access to a route. An admin key gives access to every route. The default
     is no other key."""
 
@@ -55,8 +55,7 @@ def declared(target: Any) -> Access | None:
     return rule if isinstance(rule, Access) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolePage:
+class ConsolePage(Struct, frozen=True):
     """A page of a plugin in the console, with an entry in its menu
     (`memservice_console_pages`)."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 sender: ContextVar[int] = ContextVar("sender", default=0)
 """During `deliver`, the key of the event's workspace, so that a transport can share scarce
 resources fairly; 0 if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The result of an attempt. Exactly one of `status` (the endpoint's answer) and `error` is
     set."""
 
@@ -59,8 +59,7 @@ class FetchFailed(Exception):
     """The document could not be read. The message is for the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransportFixture:
+class TransportFixture(Struct, frozen=True):
     """A transport, and the endpoints that a test may use: for the testing kit."""
 
     transport: WebhookTransport

@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from memservice.spi.llm import ModelCall
 
 _request: ContextVar[str | None] = ContextVar("memservice_request", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """The purpose and the workspace of embedding calls, which an embedder itself does not know."""
 
     purpose: str

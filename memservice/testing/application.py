@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flask.testing import FlaskClient
+from msgspec import Struct
 
 from memservice.app import create_app
 from memservice.compose import open_runtime
@@ -20,8 +20,7 @@ from memservice.settings import load_settings
 SIGNING_SECRET = "a secret for the keys of one test, of no other use"
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Struct, frozen=True):
     """The application with an empty store, as a server has it."""
 
     client: FlaskClient

@@ -16,8 +16,10 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.spi.llm import ToolCall
 from memservice.testing.llm import Say
@@ -68,8 +70,7 @@ _ID = re.compile(r"^\[([^\]\s]+)\]", re.MULTILINE)
 _SCHEMA_IN_WORDS = re.compile(r"JSON Schema:\n(\{.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """A request, in the same form for each protocol."""
 
     wire: Wire

@@ -4,8 +4,9 @@ statements are those that a good model returns, and for the second table those o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from memservice.domain.records import Message
 from memservice.spi.reasoner import Statement
@@ -13,8 +14,7 @@ from memservice.spi.reasoner import Statement
 NOW = datetime(2024, 5, 17, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True):
     """bob says something, and alice answers."""
 
     other: str

@@ -39,9 +39,10 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.hookspecs import hookimpl
@@ -57,8 +58,7 @@ BEGIN, BEFORE, AFTER = "begin", "before", "after"
 LOCATIONS = (BEGIN, BEFORE, AFTER)
 
 
-@dataclass(frozen=True, slots=True)
-class Failpoint:
+class Failpoint(Struct, frozen=True):
     """One point. Written as `kill:before:3`, or `kill:before:3@word`."""
 
     action: str

@@ -10,12 +10,13 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any, Literal, Protocol
 
 import pytest
+from msgspec import Struct
 
 from memservice.spi.llm import (
     Completion,
@@ -63,8 +64,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(Struct, frozen=True):
     """An answer that the peer gives in the form of its protocol."""
 
     pieces: Sequence[str] = ("All ", "is ", "well.")

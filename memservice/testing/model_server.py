@@ -9,9 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from memservice.spi.llm import LanguageModel
 from memservice.testing.llm import Fault, Say
@@ -21,8 +22,7 @@ MAX_WAIT = 30.0
 """Maximum seconds of any wait, so that a faulty test ends."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     path: str
     """With its query."""
     headers: Mapping[str, str]

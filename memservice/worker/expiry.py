@@ -10,10 +10,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memservice.domain.filters.ast import Compare
 from memservice.domain.records import Session, Workspace
@@ -35,8 +37,7 @@ TIME_SLICE_SECONDS = 0.5
 """A call of `run` ends after this time, so that other work gets its turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
+class _Progress(Struct, frozen=True):
     sessions_after: int = 0
     """Key of the last session that is done."""
     workspaces_after: int = 0

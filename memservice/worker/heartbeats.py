@@ -7,9 +7,10 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 import memservice
 from memservice.domain.errors import MemserviceError
@@ -29,8 +30,7 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=60)
 """A process without a heartbeat for this long counts as ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """A process with a recent heartbeat."""
 
     kind: str

@@ -12,11 +12,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.errors import (
     IndexUnavailable,
@@ -71,8 +73,7 @@ class LeaseLost(Exception):
     """Another process took over the unit."""
 
 
-@dataclass(slots=True)
-class RunReport:
+class RunReport(Struct):
     """The result of a run of one unit."""
 
     unit: str
@@ -366,8 +367,7 @@ def _due(rt: Runtime, unit: str, begun: bool) -> list[Task]:
     return [] if waits else pending
 
 
-@dataclass(frozen=True, slots=True)
-class _Released:
+class _Released(Struct, frozen=True):
     event: webhooks.Event | None
     """The event to send if the unit is empty."""
     more_due: bool = False

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct, field
 
 from memservice.domain.text.words import MONTHS
 from memservice_bench import assistant_scenes as scenes
@@ -21,8 +22,7 @@ from memservice_bench.corpus import HELD_BACK, Conversation, Question, Turn
 USER, ASSISTANT = "user", "assistant"
 
 
-@dataclass(slots=True)
-class _Exchange:
+class _Exchange(Struct):
     """A message of the user and the answer, each with the number of the fact that it states."""
 
     project: Project
@@ -34,8 +34,7 @@ class _Exchange:
     pick_fact: int = 0
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     """A question with the numbers of its facts instead of turns."""
 
     text: str
@@ -44,8 +43,7 @@ class _Pending:
     answer: str = ""
 
 
-@dataclass(slots=True)
-class _Maker:
+class _Maker(Struct):
     rng: random.Random
     projects: list[Project]
     facts: int = 0

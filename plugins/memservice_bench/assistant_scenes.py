@@ -7,11 +7,10 @@ projects are held back: nothing may be tuned on them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     name: str
     parts: tuple[str, ...]
     tools: tuple[str, ...]
@@ -107,8 +106,7 @@ HELD_BACK = 6
 """Index of the first project that is held back."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactKind:
+class FactKind(Struct, frozen=True):
     statements: tuple[str, ...]
     questions: tuple[str, ...]
     values: tuple[str, ...]

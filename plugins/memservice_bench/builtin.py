@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct, field
 
 from memservice.domain.text.words import MONTHS
 from memservice_bench import hops
@@ -37,8 +38,7 @@ Block = list[tuple[str, str, int | None]]
 """Lines of one exchange: speaker, text, and the number of the fact that the line states, if any."""
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     """A question with the numbers of its facts instead of turns."""
 
     text: str
@@ -48,8 +48,7 @@ class _Pending:
     answer: str = ""
 
 
-@dataclass(slots=True)
-class _Maker:
+class _Maker(Struct):
     """Collects exchanges and questions of one conversation."""
 
     rng: random.Random

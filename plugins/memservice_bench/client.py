@@ -5,12 +5,12 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from typing import Any
 
 import httpx
+from msgspec import Struct
 
 from memservice_bench.corpus import Conversation, Turn
 
@@ -22,8 +22,7 @@ class BenchError(Exception):
     """The run cannot continue. The text states the cause and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to a chat request."""
 
     content: str | None

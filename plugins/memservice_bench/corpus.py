@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 TUNING, HELD_BACK = "tuning", "held-back"
 """The splits of generated sets. Constants are chosen on the first one only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One message. `key` is unique in its conversation and rises with time; `seq` counts from 1 in
     its session."""
 
@@ -22,8 +22,7 @@ class Turn:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question, and the keys of all turns that its answer is based on."""
 
     text: str
@@ -36,8 +35,7 @@ class Question:
     """The speaker that the question is about, if the source says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A statement of a speaker about itself, which a deriver should conclude."""
 
     key: int
@@ -47,8 +45,7 @@ class Fact:
     """A word or phrase by which a conclusion with this fact is recognized."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inference:
+class Inference(Struct, frozen=True):
     """A conclusion that a model may draw."""
 
     text: str
@@ -60,8 +57,7 @@ class Inference:
     """Positions, in the list of them, of the explicit ones that another one rests on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """The content of one workspace: a question refers to its own conversation only."""
 
     name: str

@@ -8,11 +8,10 @@ second half of each table is held back: nothing may be tuned on it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Slots: {n} is the speaker, {c} the person in common, {v} a value of the second statement."""
 
     first: tuple[str, str]
@@ -24,8 +23,7 @@ class Chain:
     deduction: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trait:
+class Trait(Struct, frozen=True):
     statements: tuple[tuple[str, str], ...]
     """What is asked, and the answer."""
     questions: tuple[str, str]

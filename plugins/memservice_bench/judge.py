@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import httpx
+from msgspec import Struct
 
 from memservice_bench.client import BenchError, trusted_certificates
 from memservice_bench.corpus import Question
@@ -36,8 +36,7 @@ RULES = {
 TIMEOUT = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     upstream: Upstream
     model: str
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 
 def recall_at(ranking: Sequence[int], evidence: Collection[int], k: int) -> float:
@@ -51,8 +51,7 @@ def coverage(
     return recall_at(within(ranking, sizes, budget), evidence, len(ranking))
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A mean with its 95 % interval, all in percent, over `n` questions."""
 
     mean: float

@@ -11,12 +11,12 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
+from msgspec import Struct
 
 from memservice_bench.client import trusted_certificates
 
@@ -24,8 +24,7 @@ UPSTREAM_TIMEOUT = 180.0
 TEXT = "READY"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request of the server to its model."""
 
     prompt: str
@@ -34,14 +33,12 @@ class Call:
     """Input and output tokens by the provider's count; 0 if it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Struct, frozen=True):
     base_url: str
     api_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     status: int
     content_type: str
     body: bytes

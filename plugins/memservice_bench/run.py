@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memservice_bench import grading
 from memservice_bench.client import Answer, BenchError, Client, ask_model
@@ -35,8 +37,7 @@ ABLATIONS: dict[str, dict[str, str]] = {
 `full` asks the model directly, with the whole conversation in the prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     set_name: str
     model: str = "scripted"
     level: str = "low"
@@ -48,8 +49,7 @@ class Options:
     idle_timeout: float = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """One answer and its grades; None where a grade does not apply."""
 
     conversation: str

@@ -9,11 +9,10 @@ words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     label: str
     asks: tuple[str, ...]
     answers: tuple[str, ...]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerTexts:
+class AnswerTexts(Struct, frozen=True):
     unset: str
     """The reason if no model is configured."""
     spent: str

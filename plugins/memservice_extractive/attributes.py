@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from memservice.domain.time_zones import time_zone
 from memservice.spi.reasoner import Utterance
@@ -14,8 +15,7 @@ from memservice_extractive.when import Span, span
 from memservice_extractive.worth import Judgement
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(Struct, frozen=True):
     kind: str
     when: Span | None
     certainty: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.text.particulars import NUMBER
 from memservice.spi.reasoner import Known
@@ -36,8 +37,7 @@ _FREE_UNSPACED = {
 _ADDS = vocabulary("and because since which who where und weil da")
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """Equal for texts with the same meaning."""
 
     words: tuple[str, ...]

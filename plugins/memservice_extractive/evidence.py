@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from memservice.spi.toolbox import Evidence
 from memservice_extractive.language import detect
@@ -14,8 +15,7 @@ MAX_LENGTH = 600
 question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     text: str
     source: str
     """`[2023-05-08 10:00] bob` (UTC) for a message, `[2023-05-08] about bob` for a conclusion,

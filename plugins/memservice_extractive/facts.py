@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from memservice_extractive.countries import is_large
 from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
@@ -36,8 +37,7 @@ _PROPER = re.compile(
 _NEEDS_PROPER = ("residence", "employer", "name")
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """`slot` names a property with one value at a time, for instance ("residence",) or
     ("favourite", "tea"); None if several values can be true.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.derived_rules import CERTAIN
 from memservice.spi.reasoner import AnswerRequest
@@ -63,8 +65,7 @@ _PLANS = frozenset({"plans"})
 """Topics of questions for what may come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     pieces: Sequence[Piece]
     """Best first."""
     answers: bool
@@ -73,8 +74,7 @@ class Findings:
     """That of the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     content: str
     source: str
     said_at: datetime | None
@@ -93,8 +93,7 @@ class _Text:
     """The kind of a card line, which is shown and not compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
+class _Scored(Struct, frozen=True):
     text: _Text
     sentence: str
     """The sentence of the text that fits the question best."""

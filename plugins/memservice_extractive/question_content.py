@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
+
+from msgspec import Struct
 
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HIRAGANA_LETTERS
@@ -58,8 +59,7 @@ _FREE_DAYS = re.compile(
 _FAVOURITE = re.compile(r"(?<![^\W_])lieblings(?=[^\W\d_]{3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a sentence or question is about."""
 
     topics: frozenset[str]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HIRAGANA_LETTERS

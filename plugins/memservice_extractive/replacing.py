@@ -4,16 +4,17 @@ earlier statements are superseded when the new one is stored."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.derived_rules import CERTAIN
 from memservice.spi.reasoner import DeriveRequest, Statement
 from memservice_extractive.facts import Fact, comparable, read
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     fact: Fact
     order: tuple[datetime, int]
     """When the statement was made last, and the position of that message among the new ones. Stored

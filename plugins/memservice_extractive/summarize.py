@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memservice.spi.reasoner import Summarized, SummarizeRequest
 from memservice_extractive.derive import judged
@@ -36,8 +37,7 @@ _PREVIOUS_BONUS = 1.1
 """Factor for lines of the previous summary, which were important enough then."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     position: int
     """Chronological; lines of the previous summary come first."""
     text: str

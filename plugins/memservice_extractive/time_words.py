@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class TimeWords:
+class TimeWords(Struct, frozen=True):
     days: Mapping[str, int]
     """Pattern of a day → its distance from today."""
     last: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache, lru_cache
+
+from msgspec import Struct
 
 from memservice.domain.text.scripts import (
     HAN_LETTERS,
@@ -80,8 +81,7 @@ _ANY_DAY = date(2024, 1, 1)
 """To find words of time, whatever the day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """`kind` is `statement` or `instruction` if the sentence is worth keeping, else the reason why
     it is not, for instance `question`."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.answers.json_text import Unreadable, read
 from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
@@ -60,8 +62,7 @@ SCHEMA_WITH_TOOLS_FEATURE = OptionalFeature(
 _WRONG_SHAPE = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
-@dataclass(slots=True)
-class RequestBody:
+class RequestBody(Struct):
     """The path and body of one request."""
 
     path: str

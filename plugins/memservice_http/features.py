@@ -11,9 +11,10 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
+
+from msgspec import Struct
 
 from memservice.spi.llm import ModelFailure, ToolsUnsupported
 from memservice_http.failures import Rejected
@@ -45,8 +46,7 @@ _ADVICE = re.compile(r"\b(?:use|try|instead use|switch to)\b[^\n]*?(?=\.(?:[\s\"
 """The recommendation of a server, which names other parts than the rejected one."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalFeature:
+class OptionalFeature(Struct, frozen=True):
     """A part of requests that some servers do not support."""
 
     name: str
@@ -73,8 +73,7 @@ class OptionalFeature:
         return min(positions, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """One request, as far as it is negotiated."""
 
     model: str

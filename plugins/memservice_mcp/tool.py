@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import mcp_types as types
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memservice.domain import errors
@@ -54,8 +54,7 @@ class Effect(Enum):
     """Replaces or removes something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """One tool. `run` raises the errors of the services that it calls."""
 
     name: str

@@ -3,10 +3,10 @@ pipeline."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.records import ARCHIVED, FAILED, PENDING, Task

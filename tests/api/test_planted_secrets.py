@@ -12,11 +12,12 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from api import test_auth_matrix, test_v1_auth_matrix, test_v2_auth_matrix
 from api.test_attacks_across import filled, routes

@@ -4,10 +4,10 @@ refused."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.records import SCOPE_PREFIX, Peer, ScopeSession
 from memservice.services.retrieval import representation

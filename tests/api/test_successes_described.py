@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import jsonschema
 import jwt
 import pytest
 from flask import Flask
+from msgspec.structs import replace
 
 from memservice.api import health, v3
 from memservice.api.routing import walk

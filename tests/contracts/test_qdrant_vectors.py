@@ -9,6 +9,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from qdrant_client import QdrantClient
 
 from memservice.spi.index_filter import IndexFilter
@@ -114,8 +115,6 @@ def test_erasing_takes_the_collections_of_one_namespace(
 
 
 def test_each_embedder_has_its_own_collection_whatever_its_name() -> None:
-    from dataclasses import replace
-
     names = {
         collection_of("n", replace(OURS, embedder=embedder))
         for embedder in ("a/b:1", "a-b-1", "a/b:1 ", "ž" * 300, "")

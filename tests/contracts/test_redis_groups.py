@@ -4,11 +4,11 @@ what the whole space would, and groups stay in step with the space."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from redis import Redis
 
 from memservice.domain.records import Space

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import EXPLICIT, Conclusion

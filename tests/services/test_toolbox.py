@@ -4,10 +4,10 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion, Message, Workspace

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import FAILED, NEVER, PENDING, Lease, Task

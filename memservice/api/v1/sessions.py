@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memservice.api.paging import paging
 from memservice.api.routing import Call, Routes
@@ -17,8 +17,7 @@ from memservice.services.v1.resolve import Path
 routes = Routes("sessions", "Sessions are conversations of one user.", "v1")
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     message: str
 
 

@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from flask import Request
+from msgspec import Struct
 
 EARLIEST_PATH = "/v1/"
 """The path prefix of generation 2 before it had its own."""
@@ -34,8 +34,7 @@ _STRUCTURED = (1, 5)
 """The first version that reads a representation as an object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     language: str = ""
     """In lower case."""
     version: tuple[int, int] | None = None

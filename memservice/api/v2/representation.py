@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.api.v2.schemas.base import GLOBAL_SESSION
 from memservice.domain.records import EXPLICIT, LEVELS, Conclusion, Message, Summary
@@ -12,8 +14,7 @@ from memservice.services.retrieval.context import PeerContext, SessionContext
 from memservice.services.retrieval.representation_text import Selection, support
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     created_at: datetime
     message_ids: list[int]
     session: str
@@ -21,8 +22,7 @@ class Observation:
     premises: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(Struct, frozen=True):
     explicit: list[Observation]
     deductive: list[Observation]
     """All other levels: also patterns and contradictions, for which this generation has no
@@ -64,29 +64,25 @@ def _of_message(message: Message, speaker: str) -> Observation:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OfPeerAlone:
+class OfPeerAlone(Struct, frozen=True):
     representation: Representation
 
 
-@dataclass(frozen=True, slots=True)
-class OfPeer:
+class OfPeer(Struct, frozen=True):
     peer: str
     target: str
     representation: Representation
     card: list[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class OfSession:
+class OfSession(Struct, frozen=True):
     messages: Sequence[Message]
     summary: Summary | None
     representation: Representation | None
     card: list[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Early:
+class Early(Struct, frozen=True):
     messages: Sequence[Message]
     summary: str
 

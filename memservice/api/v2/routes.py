@@ -4,12 +4,12 @@ status."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from functools import wraps
 from typing import Any
 
 from flask import Response, request
 from flask.sansio.blueprints import BlueprintSetupState
+from msgspec.structs import asdict
 
 from memservice.api import routing
 from memservice.api.routing import EXTENSION, Handler, Operation
@@ -76,9 +76,7 @@ class Routes(routing.Routes):
         """
         (newest,) = [operation for operation, name in source.operations if name == handler.__name__]
         declared = {
-            part.name: getattr(newest, part.name)
-            for part in fields(Operation)
-            if part.name not in ("method", "rule")
+            name: value for name, value in asdict(newest).items() if name not in ("method", "rule")
         }
         if 201 in newest.status:
             declared["status"], handler = (200,), _without_status(handler)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 
 from flask import Response
+from msgspec.structs import astuple
 
 from memservice.api.answers import json_answer
 from memservice.api.auth import RouteAccess

@@ -4,7 +4,8 @@ workspaces."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.api.auth import RouteAccess
 from memservice.api.routing import Call
@@ -16,8 +17,7 @@ of_sessions = sessions.routes
 of_workspaces = workspaces.routes
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     message: str
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from flask import Response
+from msgspec import Struct, field
 
 from memservice.api.answering import respond_file
 from memservice.api.auth import RouteAccess
@@ -45,13 +45,11 @@ _OWN = RouteAccess(workspace="workspace_id", peer="peer_id")
 NDJSON = "application/x-ndjson"
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     peer_card: list[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(Struct, frozen=True):
     representation: str
 
 
@@ -258,8 +256,7 @@ def export_peer(call: Call, workspace_id: str, peer_id: str) -> Response:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """What an erasure of a peer would erase, in the shape of its receipt."""
 
     workspace: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
@@ -29,8 +30,7 @@ _SCOPE = _SCOPES + "/<scope_id>"
 _OWN = RouteAccess(workspace="workspace_id")
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeStatus:
+class ScopeStatus(Struct, frozen=True):
     backfill_status: dict[str, dict[str, Any]]
 
 

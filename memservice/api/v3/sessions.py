@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flask import Response
+from msgspec import Struct
 
 from memservice.api.auth import RouteAccess
 from memservice.api.paging import paging
@@ -34,8 +33,7 @@ _OWN = RouteAccess(workspace="workspace_id", session="session_id")
 _READ = RouteAccess(workspace="workspace_id", session="session_id", member=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Summaries:
+class Summaries(Struct, frozen=True):
     short: Summary | None
     long: Summary | None
 

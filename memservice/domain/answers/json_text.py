@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from json import decoder as json_decoder
 from math import isfinite
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from memservice.domain.json_schema import violation
 
@@ -28,8 +29,7 @@ _scan_string = json_decoder.scanstring  # type: ignore[attr-defined]
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     value: Any
     is_whole: bool = True
     """False if the text ended inside it: then `value` has the complete items of its lists."""

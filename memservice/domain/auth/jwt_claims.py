@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.errors import Unauthorised
 from memservice.domain.times import parse_iso, parse_time, wire_seconds
@@ -31,8 +32,7 @@ _LAST_SECOND = 253_402_300_799
 """The end of the year 9999. Later times in tokens count as this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class Claims(Struct, frozen=True, kw_only=True):
     id: str | None = None
     issued: str = ""
     expires_at: datetime | None = None

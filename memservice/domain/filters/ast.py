@@ -9,61 +9,54 @@ compare by code point; datetimes are timezone-aware; `field` is a field name of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Scalar = str | int | float | bool | datetime
 Ordering = Literal["gt", "gte", "lt", "lte"]
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(Struct, frozen=True):
     """Every part holds. No parts: true."""
 
     parts: tuple[Condition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Any_:  # noqa: N801  (`Any` is typing's)
+class Any_(Struct, frozen=True):  # noqa: N801  (`Any` is typing's)
     """At least one part holds. No parts: false."""
 
     parts: tuple[Condition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     part: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class Equal:
+class Equal(Struct, frozen=True):
     field: str
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     field: str
     op: Ordering
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """The value is one of `values`; an empty tuple matches nothing."""
 
     field: str
     values: tuple[Scalar, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     field: str
 
 
-@dataclass(frozen=True, slots=True)
-class Substring:
+class Substring(Struct, frozen=True):
     """Text contains `needle`, both lower-cased character by character (`jsontext.fold`); no
     wildcards."""
 
@@ -71,16 +64,14 @@ class Substring:
     needle: str
 
 
-@dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(Struct, frozen=True):
     """The list column has `item` among its elements, exactly."""
 
     field: str
     item: str
 
 
-@dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(Struct, frozen=True):
     """JSON containment as PostgreSQL's `@>`: objects by subset of keys, lists if every element of
     `value` is contained in some stored element, scalars by equality (1 equals 1.0, true equals only
     true, null only null).
@@ -91,8 +82,7 @@ class Contains:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class KeyEqual:
+class KeyEqual(Struct, frozen=True):
     """Text of the first-level `key` of a JSON object equals `text`.
 
     The text of a value (`jsontext.value_text`): a string itself, `true`/`false`, a number as plain
@@ -105,8 +95,7 @@ class KeyEqual:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCompare:
+class KeyCompare(Struct, frozen=True):
     """Ordering against the value at a first-level key. A number compares by exact decimal value
     with stored numbers and numeric strings (`jsontext.NUMERIC`; anything else does not match, with
     any `op`); a string compares by code point with the value's text."""
@@ -119,8 +108,7 @@ class KeyCompare:
     differ from every string."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOneOf:
+class KeyOneOf(Struct, frozen=True):
     """Text of the value at a first-level key is one of `texts`."""
 
     field: str
@@ -128,8 +116,7 @@ class KeyOneOf:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KeySubstring:
+class KeySubstring(Struct, frozen=True):
     """Text of the value at a first-level key, or of an element if it is a list, contains `needle`,
     both folded as for `Substring`."""
 

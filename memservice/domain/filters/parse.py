@@ -8,8 +8,9 @@ names to fields of records.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from memservice.domain.filters.ast import (
     FALSE,
@@ -43,8 +44,7 @@ from memservice.domain.values import Loc, shown
 LOGICAL = ("AND", "OR", "NOT")
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """A row with one value, for conditions that are evaluated while parsing."""
 
     value: object
@@ -153,8 +153,7 @@ class _Parser:
                 return (TRUE if no else is_set) if yes else (Not(is_set) if no else FALSE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scalar:
+class _Scalar(Struct, frozen=True):
     """Conditions on one column of text, numbers, times or (kind None) booleans."""
 
     name: str

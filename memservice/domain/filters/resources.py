@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from memservice.domain.records import ACTIVE, LEVELS
 
@@ -17,8 +18,7 @@ class Kind(StrEnum):
     LIST = "list"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A field of the record."""
 
     field: str
@@ -27,8 +27,7 @@ class Stored:
     """Equality with any other value is an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """A text that is the same for every row in reach of the filter: `value`, or the slug of the
     route's workspace."""
 
@@ -36,8 +35,7 @@ class Fixed:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """A boolean, never null: true if the record's `field` is `when`."""
 
     field: str
@@ -47,8 +45,7 @@ class Flag:
 Column = Stored | Fixed | Flag
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     name: str
     """Its name in error messages."""
     columns: Mapping[str, Column] = field(default_factory=dict)

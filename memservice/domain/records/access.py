@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from memservice.domain.records.conversations import ACTIVE, JsonObject
 
@@ -22,24 +23,25 @@ SET_UP, INVITATION, NEW_PASSWORD = "set-up", "invitation", "new-password"
 member."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookEndpoint:
-    key: int = 0
+class WebhookEndpoint(Struct, frozen=True):
     uid: str
     workspace_key: int
     url: str
-    secret: str = field(repr=False)
+    secret: str
+    created_at: datetime
+    key: int = 0
     state: str = ACTIVE
     """`active`, or `paused` after too many failures."""
     failures: int = 0
-    created_at: datetime
+
+    def __repr__(self) -> str:
+        """The endpoint without its secret, which a log could contain otherwise."""
+        return f"WebhookEndpoint(uid={self.uid!r}, url={self.url!r}, state={self.state!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """One attempt to deliver an event to an endpoint."""
 
-    key: int = 0
     uid: str
     workspace_key: int
     endpoint_key: int
@@ -49,20 +51,21 @@ class Delivery:
     """Its type on the wire."""
     body: str
     attempt: int
+    created_at: datetime
+    key: int = 0
     status: int | None = None
     error: str | None = None
     duration_ms: int | None = None
-    created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True):
     """A key minted by this service. The token itself is not stored."""
 
-    key: int = 0
     uid: str
     """The token's `jti`; for a revoked token without one, the digest of its signed part
     (`jwt_signing.digest`)."""
+    created_at: datetime
+    key: int = 0
     label: str | None = None
     admin: bool = False
     workspace: str | None = None
@@ -71,7 +74,6 @@ class ApiKey:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
-    created_at: datetime
     workspace_uid: str | None = None
     """The uid of `workspace`; so with the next two. None while there is no such row: the key is
     then for the first one that gets the name."""
@@ -79,32 +81,32 @@ class ApiKey:
     session_uid: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleMember:
+class ConsoleMember(Struct, frozen=True):
     """A person's account at the console. (A `Member` is a peer's membership of a session.)"""
 
-    key: int = 0
     uid: str
     name: str
     """The name for signing in: an e-mail address or another name, NFKC and case-folded."""
     password_hash: str
     """argon2id, in the library's own notation."""
     role: str
+    created_at: datetime
+    key: int = 0
     workspaces: list[JsonObject] | None = None
     """The only workspaces that the member may open, each `{"id": slug, "uid": uid}`; None: all."""
     state: str = ACTIVE
-    created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleLink:
+class ConsoleLink(Struct, frozen=True):
     """A one-time link. Its token is not stored."""
 
-    key: int = 0
     uid: str
     digest: str
     """Keyed hash of the token."""
     kind: str
+    expires_at: datetime
+    created_at: datetime
+    key: int = 0
     role: str | None = None
     """The role of the member that the link creates."""
     workspaces: list[JsonObject] | None = None
@@ -113,60 +115,55 @@ class ConsoleLink:
     """The uid of the member whose password it sets."""
     created_by: str | None = None
     """The uid of the member who created the link; None: the command line."""
-    expires_at: datetime
-    created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrowserSession:
+class BrowserSession(Struct, frozen=True):
     """One sign-in, of a member or with an API key. Only the cookie has its id, which is not
     stored."""
 
-    key: int = 0
     uid: str
     """Names the session on pages. It gives no access."""
     digest: str
     """Keyed hash of the id."""
-    member_uid: str | None = None
-    claims: JsonObject | None = None
-    """The claims of the API key, as in its token; None for a member."""
-    key_uid: str | None = None
-    """The uid of the API key; the token's digest if it has no id."""
     address: str
     client: str
     """The browser's `User-Agent`."""
     expires_at: datetime
     created_at: datetime
+    key: int = 0
+    member_uid: str | None = None
+    claims: JsonObject | None = None
+    """The claims of the API key, as in its token; None for a member."""
+    key_uid: str | None = None
+    """The uid of the API key; the token's digest if it has no id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInFailures:
+class SignInFailures(Struct, frozen=True):
     """Failed attempts to sign in, of one account, address or known browser."""
 
-    key: int = 0
     subject: str
     """`account:`, `address:` or `browser:`, and a digest."""
     failures: int
     paused_until: datetime
     """Attempts before this time are rejected without a check."""
     last_at: datetime
+    key: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """One action in the console: actor, action, address and time. Never changed."""
 
-    key: int = 0
     uid: str
     actor: str
     """The name of the member, `key …`, or another actor such as the command line."""
-    actor_uid: str | None = None
-    """The uid of the member or key."""
     action: str
     """The action as `noun.verb`: `member.invite`."""
+    created_at: datetime
+    key: int = 0
+    actor_uid: str | None = None
+    """The uid of the member or key."""
     target: str | None = None
     """The object of the action."""
     workspace: str | None = None
     address: str | None = None
     detail: JsonObject = field(default_factory=dict)
-    created_at: datetime

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from memservice.domain.records.conversations import JsonObject
 
@@ -20,53 +21,54 @@ LIVE, SUPERSEDED, DELETED = "live", "superseded", "deleted"
 """States of a conclusion."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """The conclusions of one peer (the observer) about another (the observed), and when they were
     last consolidated."""
 
-    key: int = 0
     workspace_key: int
     observer_key: int
     observed_key: int
     observer: str
     observed: str
+    created_at: datetime
+    key: int = 0
     explicit_count: int = 0
     """Live explicit conclusions."""
     explicit_at_last_dream: int = 0
     last_dream_at: datetime | None = None
-    created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Card(Struct, frozen=True):
     """The peer card of `observer` about `target`. The target need not exist as a peer."""
 
-    key: int = 0
     workspace_key: int
     observer_key: int
     target: str
     lines: list[str]
+    updated_at: datetime
+    key: int = 0
     given: list[str] = field(default_factory=list)
     """The lines that a caller wrote, a part of `lines`. The service replaces its own lines only."""
-    updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conclusion:
-    key: int = 0
+class Conclusion(Struct, frozen=True):
     uid: str
     workspace_key: int
     collection_key: int
     observer_key: int
     observed_key: int
-    session_key: int | None = None
     observer: str
     observed: str
-    session: str | None = None
     content: str
     fingerprint: str
     """Digest of the trimmed, case-folded content: equal fingerprints are exact duplicates."""
+    said_at: datetime
+    """When the newest message that it was concluded from was sent; without one, the time of the
+    row. A later repetition does not change it."""
+    created_at: datetime
+    key: int = 0
+    session_key: int | None = None
+    session: str | None = None
     level: str = EXPLICIT
     state: str = LIVE
     superseded_by: int | None = None
@@ -83,10 +85,6 @@ class Conclusion:
     """Free-form metadata of a generation 1 document."""
     reasoner: str = "api"
     model: str | None = None
-    said_at: datetime
-    """When the newest message that it was concluded from was sent; without one, the time of the
-    row. A later repetition does not change it."""
-    created_at: datetime
     superseded_at: datetime | None = None
     """When it was superseded; null while it is live, and where the time is not known."""
     restored_at: datetime | None = None
@@ -122,28 +120,26 @@ class Conclusion:
         return certainty if isinstance(certainty, str) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedCollection:
+class NamedCollection(Struct, frozen=True):
     """A generation 1 collection with a name of its own."""
 
-    key: int = 0
     uid: str
     workspace_key: int
     owner_key: int
     name: str
-    metadata: JsonObject = field(default_factory=dict)
     created_at: datetime
+    key: int = 0
+    metadata: JsonObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True):
     """A document of a generation 1 named collection."""
 
-    key: int = 0
     uid: str
     workspace_key: int
     owner_key: int
     collection_key: int
     content: str
-    metadata: JsonObject = field(default_factory=dict)
     created_at: datetime
+    key: int = 0
+    metadata: JsonObject = field(default_factory=dict)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 JsonObject = dict[str, Any]
 
@@ -21,50 +22,47 @@ SHORT, LONG = "short", "long"
 """Kinds of summary."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    key: int = 0
+class Workspace(Struct, frozen=True):
     uid: str
     slug: str
     v1_name: str
+    created_at: datetime
+    key: int = 0
     state: str = ACTIVE
     metadata: JsonObject = field(default_factory=dict)
     configuration: JsonObject = field(default_factory=dict)
-    created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    key: int = 0
+class Peer(Struct, frozen=True):
     uid: str
     workspace_key: int
     slug: str
     v1_name: str
+    created_at: datetime
+    key: int = 0
     v1_role: str | None = None
     """`assistant` marks the hidden author of generation 1's `is_user: false` messages."""
     kind: str = PEER
     metadata: JsonObject = field(default_factory=dict)
     configuration: JsonObject = field(default_factory=dict)
-    created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerName:
+class PeerName(Struct, frozen=True):
     """One word by which queries may name a peer (a case-folded token of its slug or of
     `metadata.name`)."""
 
-    key: int = 0
     workspace_key: int
     peer_key: int
     token: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
     key: int = 0
+
+
+class Session(Struct, frozen=True):
     uid: str
     workspace_key: int
     slug: str
+    created_at: datetime
+    key: int = 0
     owner_key: int | None = None
     """The peer that owns a session created by generation 1; null for other sessions."""
     state: str = ACTIVE
@@ -75,7 +73,6 @@ class Session:
     `free_positions`."""
     token_total: int = 0
     """Sum of the messages' `tokens`, equal to the newest message's `tokens_through`."""
-    created_at: datetime
     revision: int = 0
     """How often stored messages of the session were changed, moved or erased. With the same
     revision, the first n messages are the same."""
@@ -84,22 +81,21 @@ class Session:
     has closed the gaps, and those that an import fills."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True):
     """One peer's membership of one session. The row stays after the peer leaves (with
     `left_at`)."""
 
-    key: int = 0
     workspace_key: int
     session_key: int
     peer_key: int
     session: str
     peer: str
+    joined_at: datetime
+    key: int = 0
     kind: str = PEER
     """The peer's kind: scopes are members too, and most reads leave them out."""
     observe_me: bool | None = None
     observe_others: bool | None = None
-    joined_at: datetime
     joined_seq: int = 0
     """The session's newest message when it joined (0: there was none). The peer was present for the
     later ones."""
@@ -108,9 +104,7 @@ class Member:
     """The session's newest message when it left."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    key: int = 0
+class Message(Struct, frozen=True):
     uid: str
     workspace_key: int
     session_key: int
@@ -120,24 +114,23 @@ class Message:
     seq: int
     """Position in the session, dense from 1. A position, not an identity."""
     content: str
-    metadata: JsonObject = field(default_factory=dict)
-    internal: JsonObject = field(default_factory=dict)
-    """The service's own notes on the message (facts of the uploaded file); in no response."""
     tokens: int
     tokens_through: int
     """Sum of `tokens` over seq 1..seq."""
     created_at: datetime
     """The caller's value, for display and time filters. Nothing is ordered by it."""
+    key: int = 0
+    metadata: JsonObject = field(default_factory=dict)
+    internal: JsonObject = field(default_factory=dict)
+    """The service's own notes on the message (facts of the uploaded file); in no response."""
     stored_at: datetime | None = None
     """When it was stored; null for messages that were stored before releases recorded it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotencyKey:
+class IdempotencyKey(Struct, frozen=True):
     """A request that stored messages under a key chosen by the caller. A repetition stores
     nothing."""
 
-    key: int = 0
     workspace_key: int
     session_key: int
     digest: str
@@ -146,14 +139,13 @@ class IdempotencyKey:
     """Digest of the request: a different request under the same key is an error."""
     message_keys: list[int]
     created_at: datetime
+    key: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The newest summary of a session, one per kind. It covers seq 1 to the covered message's
     seq."""
 
-    key: int = 0
     workspace_key: int
     session_key: int
     kind: str
@@ -162,36 +154,35 @@ class Summary:
     message_uid: str
     tokens: int
     reasoner: str
-    model: str | None = None
     created_at: datetime
+    key: int = 0
+    model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metamessage:
+class Metamessage(Struct, frozen=True):
     """A generation 1 annotation of a user, a session or a message."""
 
-    key: int = 0
     uid: str
     workspace_key: int
     owner_key: int
-    session_key: int | None = None
-    message_key: int | None = None
     label: str
     content: str
-    metadata: JsonObject = field(default_factory=dict)
     created_at: datetime
+    key: int = 0
+    session_key: int | None = None
+    message_key: int | None = None
+    metadata: JsonObject = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeSession:
+class ScopeSession(Struct, frozen=True):
     """Progress of a scope's copy of one session's conclusions (`pending`, `completed`,
     `failed`)."""
 
-    key: int = 0
     workspace_key: int
     scope_key: int
     session_key: int
     session: str
     state: str
-    docs_copied: int | None = None
     updated_at: datetime
+    key: int = 0
+    docs_copied: int | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 from memservice.domain.records.conversations import JsonObject
 
@@ -25,15 +26,17 @@ ACCEPTED, ERASING, FINISHED = "accepted", "erasing", "done"
 (`memservice.services.erasure.receipts`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True):
     """One piece of background work, stored in the transaction that causes it."""
 
-    key: int = 0
     uid: str
     unit: str
     """The work unit: tasks of one unit run one after the other, in key order, under one lease."""
     kind: str
+    not_before: datetime
+    """`IMMEDIATELY`, unless it waits for a timer, for batching, or after a failure."""
+    created_at: datetime
+    key: int = 0
     workspace_key: int | None = None
     session_key: int | None = None
     observer_key: int | None = None
@@ -47,9 +50,6 @@ class Task:
     """Counts of its results; also of a task without results."""
     request_id: str | None = None
     """Id of the request that caused it, to connect the logs of both."""
-    not_before: datetime
-    """`IMMEDIATELY`, unless it waits for a timer, for batching, or after a failure."""
-    created_at: datetime
     finished_at: datetime | None = None
 
     @property
@@ -58,24 +58,21 @@ class Task:
         return max(self.created_at, self.not_before)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """The claim of a worker on a unit. `number` rises at each claim, so earlier holders cannot
     commit results."""
 
-    key: int = 0
     unit: str
     owner: str
     number: int
     expires_at: datetime
+    key: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
+class Space(Struct, frozen=True):
     """A vector space: rows of one kind in one workspace, embedded by one embedder. Vectors of
     different spaces are never compared."""
 
-    key: int = 0
     workspace_key: int
     kind: str
     """`message`, `conclusion` or `document`."""
@@ -84,65 +81,63 @@ class Space:
     state: str
     """`building`, `active` or `retired`; one active per (workspace, kind)."""
     created_at: datetime
+    key: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
+class Erasure(Struct, frozen=True):
     """The receipt of one erasure: what was asked for, and what came of it. It has ids and counts,
     no erased text, and outlives its workspace."""
 
-    key: int = 0
     uid: str
     kind: str
     """`message`, `peer`, `session` or `workspace`; for retention `messages` or `conclusions`."""
-    workspace_key: int | None = None
     workspace: str
     workspace_uid: str
-    session: str | None = None
-    """Slug of the session, where the erasure concerns one."""
     target: str
     """The id that the caller named: the slug of a peer, session or workspace, the uid of a
     message."""
-    target_uid: str | None = None
-    """The uid of the erased row, by which an import recognises it; None for retention."""
     requested_by: str
     """`key UID`, `member UID`, or another actor such as `admin` or `retention`."""
+    task_uid: str
+    created_at: datetime
+    key: int = 0
+    workspace_key: int | None = None
+    session: str | None = None
+    """Slug of the session, where the erasure concerns one."""
+    target_uid: str | None = None
+    """The uid of the erased row, by which an import recognises it; None for retention."""
     options: JsonObject = field(default_factory=dict)
     state: str = ACCEPTED
-    task_uid: str
     counts: JsonObject = field(default_factory=dict)
     """Number of erased rows by table, when it is done."""
-    created_at: datetime
     finished_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """One call of a model or an embedder."""
 
-    key: int = 0
-    workspace_key: int | None = None
     day: str
     """UTC day of `created_at`, `2024-05-17`: the unit of sums and budgets."""
     task: str
     """The purpose of the call (`ModelCall.purpose`)."""
     provider: str
     model: str
+    outcome: str
+    created_at: datetime
+    key: int = 0
+    workspace_key: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     duration_ms: int = 0
-    outcome: str
-    created_at: datetime
     reasoning_tokens: int = 0
     """Of `output_tokens`, those of reasoning; 0 where the provider does not count them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A fact about the store itself, for instance the token counter of its counts."""
 
-    key: int = 0
     name: str
     value: str
+    key: int = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _BREAKS = (("\n\n", "\n\r\n"), ("\n",), (". ", "。"), (" ",))
 """The breaks after which a text is cut, the best first: a blank line, the end of a line, of a
@@ -13,8 +14,7 @@ _MAX_STEP_BACK = 64
 """Characters by which a cut inside a word may move back to keep a letter and its marks together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A piece, and its range in the whole text: characters from `start` up to `end`, exclusive."""
 
     start: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from memservice.domain.text.words import MONTHS
 
@@ -33,8 +34,7 @@ _FORMS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedDate:
+class NamedDate(Struct, frozen=True):
     """A day, with or without its year, or a month of a year."""
 
     month: int

@@ -16,8 +16,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from memservice.domain.text.analysis import analyse
 from memservice.domain.text.folding import MAX_TERM, UNSPACED, fold
@@ -199,8 +200,7 @@ def index_terms(text: str, beginnings: bool) -> IndexTerms:
     return IndexTerms(analyse(text), list(related))
 
 
-@dataclass(frozen=True, slots=True)
-class QueryWord:
+class QueryWord(Struct, frozen=True):
     """One term of a query, and the terms of its relatives."""
 
     term: str

@@ -3,7 +3,7 @@ wait as long as it takes, so the number follows the measured time."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from memservice.domain.records import Task
 from memservice.pipeline.handler import Outcome, Unfinished

@@ -6,8 +6,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.records import Erasure, Task
 from memservice.pipeline.deletion import reclaiming

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.records import Task
 from memservice.pipeline.handler import Prepared, Unfinished

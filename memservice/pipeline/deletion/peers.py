@@ -12,9 +12,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Any_, Compare, Condition

@@ -4,8 +4,9 @@ observed peer only if the observed peer confirmed it, regardless of the reasoner
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from memservice.domain.records import Message
 from memservice.domain.text.analysis import analyse

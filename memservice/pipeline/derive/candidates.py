@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.derived_rules import HEDGED, HYPOTHETICAL, STATEMENT_KINDS
 from memservice.domain.ids import fingerprint, new_uid
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """The conclusions that are stored, as far as this is known before the transaction."""
 
     drafts: Sequence[Conclusion]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Condition
@@ -49,8 +50,7 @@ def is_lasting(row: Conclusion) -> bool:
     return row.level == EXPLICIT and row.kind in LASTING and row.certainty is None
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A card from a reasoner without a model, proposed before the batch is stored."""
 
     card: Card | None

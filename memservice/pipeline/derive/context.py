@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.records import EXPLICIT, LIVE, SCOPE, Conclusion, Message, Peer, Session
@@ -43,8 +45,7 @@ ZONE = "timezone"
 """Key in the metadata of a message or a peer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observers:
+class Observers(Struct, frozen=True):
     """All observers of a batch except the observed peer."""
 
     peers: Sequence[Peer]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import EXPLICIT, Conclusion, Peer, Space
@@ -31,8 +32,7 @@ UNIQUE_WORD_WEIGHT = 10
 """Additional weight of a word that the other text does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(Struct, frozen=True):
     """A stored conclusion with the same meaning as a new one."""
 
     existing: Conclusion

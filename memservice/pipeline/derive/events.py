@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.pipeline.derive.inputs import DeriveInput
 from memservice.runtime import Runtime
@@ -12,8 +13,7 @@ from memservice.spi.reasoner import Derived
 from memservice.telemetry.events import RepresentationCompleted
 
 
-@dataclass(frozen=True, slots=True)
-class DeriveRun:
+class DeriveRun(Struct, frozen=True):
     """A processed batch, and the times of its steps in seconds of a monotonic clock."""
 
     derive_input: DeriveInput

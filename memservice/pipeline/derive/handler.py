@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memservice.domain.records import Task
 from memservice.pipeline.derive import candidates, card, context, inputs, statements

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.configuration import resolve
 from memservice.domain.records import (
@@ -25,8 +26,7 @@ from memservice.spi.reasoner import DeriveContext, DeriveRequest, Origin, Reason
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class DeriveInput:
+class DeriveInput(Struct, frozen=True):
     """The input of a batch, read in one transaction."""
 
     workspace: str

@@ -6,7 +6,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.derived_rules import HYPOTHETICAL
 from memservice.domain.ids import fingerprint
@@ -23,8 +24,7 @@ MAX_REPLACED = 5
 MAX_REASON = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """A conclusion to be replaced, and the reason."""
 
     old: Conclusion

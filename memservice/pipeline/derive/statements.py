@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memservice.domain.ids import fingerprint
 from memservice.pipeline.derive.attribution import attributed

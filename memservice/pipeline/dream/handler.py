@@ -7,8 +7,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Condition

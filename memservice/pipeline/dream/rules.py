@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.records import Conclusion
 from memservice.pipeline.dream.store import Draft, DreamInput
@@ -23,8 +24,7 @@ BY_CALLER = "api"
 """`Conclusion.reasoner` of conclusions that a caller stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     superseded: Sequence[Superseded]
     """The allowed steps."""
     excess: str | None

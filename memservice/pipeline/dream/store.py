@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.derived_rules import (
     CONFIDENCES,
@@ -42,8 +44,7 @@ if TYPE_CHECKING:
     from memservice.spi.vectors import Vector
 
 
-@dataclass(frozen=True, slots=True)
-class DreamInput:
+class DreamInput(Struct, frozen=True):
     """The input of a dream, read in one transaction."""
 
     workspace: Workspace
@@ -76,16 +77,14 @@ def require_input(tx: Transaction, material: DreamInput) -> None:
         raise InputErased
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A conclusion to store, and the index of its statement."""
 
     index: int
     row: Conclusion
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """New conclusions, before the transaction."""
 
     drafts: Sequence[Draft]
@@ -95,8 +94,7 @@ class Candidates:
     other words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """The result of storing new conclusions."""
 
     keys: Mapping[int, int]
@@ -212,8 +210,7 @@ def create(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
+class _Chosen(Struct, frozen=True):
     """The rows that the drafts of a dream become."""
 
     new: Sequence[tuple[int, Conclusion]]

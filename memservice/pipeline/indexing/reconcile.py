@@ -11,9 +11,10 @@ import json
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare, Condition
@@ -41,8 +42,7 @@ round skips the space."""
 _RECORDS: dict[str, type[Any]] = {MESSAGE: Message, CONCLUSION: Conclusion, DOCUMENT: Document}
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
+class _Progress(Struct, frozen=True):
     space: int = 0
     """Key of the current space; earlier ones are done."""
     after: int = 0
@@ -51,8 +51,7 @@ class _Progress:
     """When the last round ended; None during a round."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The differences in a batch of a space. Rows of pending tasks are left out."""
 
     missing: list[int]

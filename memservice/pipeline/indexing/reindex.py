@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memservice.domain.records import Task
 from memservice.pipeline.handler import Handler, Outcome, Prepared, Unfinished

@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from memservice.reasoning.apart import child
 from memservice.reasoning.apart.wire import HEAD, decoded, encoded

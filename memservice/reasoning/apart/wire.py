@@ -3,13 +3,15 @@ runs no code."""
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 import types
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memservice.spi import toolbox
 
@@ -21,10 +23,8 @@ HEAD = struct.Struct(">Q")
 
 def encoded(value: Any) -> Any:
     """A record as JSON values: its fields by their names, times in ISO 8601."""
-    if dataclasses.is_dataclass(value):
-        return {
-            field.name: encoded(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
+    if isinstance(value, Struct):
+        return {name: encoded(item) for name, item in asdict(value).items()}
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -45,9 +45,9 @@ def _decoded(hint: Any, value: Any) -> Any:
         return value
     if origin in (Union, types.UnionType):
         return _decoded(next(one for one in inner if one is not type(None)), value)
-    if dataclasses.is_dataclass(hint):
-        hints = _hints(cast(Any, hint))
-        return hint(**{name: _decoded(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        hints = _hints(hint)
+        return hint(**{name: _decoded(hints[name], item) for name, item in value.items()})
     if hint is datetime:
         return datetime.fromisoformat(value)
     if origin is tuple:

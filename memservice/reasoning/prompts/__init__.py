@@ -4,12 +4,12 @@ messages."""
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Prompt:
+
+class Prompt(Struct, frozen=True, dict=True):
     """The fixed part of what a model is told for one task."""
 
     name: str

@@ -13,9 +13,11 @@ resource revokes it. The store does not know a token without an id, so only its 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.auth.jwt_claims import Claims, claims_for
 from memservice.domain.errors import (
@@ -53,15 +55,13 @@ store, or the store was restored from an older backup."""
 MAX_LABEL = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Minted:
+class Minted(Struct, frozen=True):
     key: ApiKey
     token: str
     """Shown once: the store does not have it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRequest:
+class KeyRequest(Struct, frozen=True, kw_only=True):
     """The resource that a key opens: a workspace, or one peer or session in it; without a name,
     everything."""
 

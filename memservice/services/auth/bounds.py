@@ -8,9 +8,11 @@ and only narrow the result: `Bounds` cannot become wider. Background work for a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.filters import FALSE, TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Any_, Compare, Not
@@ -28,8 +30,7 @@ MAX_SESSIONS = 1_000
 T = TypeVar("T", int, str)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The readable messages, conclusions and cards of a workspace. Created only in this module."""
 
     workspace: int

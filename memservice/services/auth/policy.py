@@ -9,7 +9,9 @@ does not open the workspace, and a key that names both opens the session. Every 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import Unauthorised
@@ -54,8 +56,7 @@ def principal_of(claims: Claims | None) -> Principal:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The resources of a path by the names that keys use: slugs, and the uid of a collection. None
     for a resource that does not exist."""
 

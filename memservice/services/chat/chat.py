@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.errors import InvalidInput, NotFound, Problem
@@ -55,8 +57,7 @@ ERROR = "error"
 SCOPE_ALONE = "scope cannot be combined with session_id or filters"
 
 
-@dataclass(frozen=True, slots=True)
-class ChatOptions:
+class ChatOptions(Struct, frozen=True):
     """A question and its options; None: not set."""
 
     query: str
@@ -412,8 +413,7 @@ def _workspace_bounds(
     return originals.in_sessions(keys).stated_in(keys)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """A question, and the data that may be used for its answer."""
 
     workspace: Workspace

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import zip_longest
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain import ranking
 from memservice.domain.filters import TRUE, all_of, equals
@@ -58,16 +60,14 @@ _WORD = re.compile(r"[A-Za-z0-9_-]{1,512}")
 _QUESTION = frozenset("?？؟")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool call of the reasoner; retrieval in advance does not count."""
 
     tool_name: str
     tool_input: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Collated:
+class Collated(Struct, frozen=True):
     """Everything that was read for an answer, without duplicates, in the order of reading. More
     than what the answer cites."""
 
@@ -78,8 +78,7 @@ class Collated:
     reasoning_trace_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """The results for a question, each kind best first, and the latest messages of the session,
     oldest first."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.records import DEDUCTIVE, EXPLICIT, LIVE, Conclusion, Message
@@ -102,8 +104,7 @@ def erase(
     notes.remove_representations(tx, owners, rt.clock())
 
 
-@dataclass(slots=True)
-class _Sources:
+class _Sources(Struct):
     """What the remaining sources of conclusions are."""
 
     messages: dict[int, Position]

@@ -7,8 +7,9 @@ cards of its workspace that belong to no session. Metadata, and documents of gen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare, Condition
@@ -89,8 +90,7 @@ def _count(tx: Transaction, peer: Peer, record: type[Any], names: Mentions) -> i
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The result of a search in one table."""
 
     rows: Sequence[Any]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Message, Metamessage, Session
@@ -20,8 +21,7 @@ BATCH_SIZE = 500
 """Messages per transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErasedRows:
+class ErasedRows(Struct, frozen=True):
     """What a step erased."""
 
     named: Mapping[str, Any]

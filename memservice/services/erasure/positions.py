@@ -3,7 +3,8 @@ sums of tokens and the join and leave marks of members."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.filters.ast import Compare, Condition
@@ -17,8 +18,7 @@ BATCH_SIZE = 1_000
 """Maximum number of messages per transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     after: int
     """Position of the last message that is done, as it was before."""
     seq: int

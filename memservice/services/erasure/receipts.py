@@ -8,9 +8,11 @@ erasure whose task has failed, or was deleted, is `failed`; a retried task conti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import TRUE, Condition, equals
@@ -47,8 +49,7 @@ BEFORE = "before"
 BATCH_SIZE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureRequest:
+class ErasureRequest(Struct, frozen=True):
     """What a caller asks to erase."""
 
     kind: str
@@ -62,8 +63,7 @@ class ErasureRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """An erasure, as callers see it."""
 
     uid: str

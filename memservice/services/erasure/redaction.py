@@ -4,9 +4,11 @@ what follows from their texts: tokens, fingerprints, indexes and summaries."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import tokens
 from memservice.domain.filters import equals
@@ -31,8 +33,7 @@ def contents(rows: Sequence[Any], names: Mentions) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(Struct, frozen=True):
     """What one transaction changed."""
 
     keys: Mapping[str, list[int]]

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.filters import FALSE, all_of, equals
 from memservice.domain.filters.ast import Compare, Condition
@@ -158,8 +159,7 @@ def next_tasks(
     return tasks, MissingRows.of(tx, erased, tasks), _last(tasks)
 
 
-@dataclass(frozen=True, slots=True)
-class MissingRows:
+class MissingRows(Struct, frozen=True):
     """Erased rows that some tasks name, by record."""
 
     _keys: Mapping[type[Any], set[int]]

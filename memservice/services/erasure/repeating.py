@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.errors import NotFound
 from memservice.domain.records import ACTIVE, PEER, Message, Peer, Session, Workspace
@@ -25,8 +26,7 @@ _KINDS = (receipts.MESSAGE, receipts.PEER, receipts.SESSION, receipts.WORKSPACE)
 _RETENTION_KINDS = (receipts.MESSAGES, receipts.CONCLUSIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierErasure:
+class EarlierErasure(Struct, frozen=True):
     """What an exported receipt says about its erasure."""
 
     kind: str

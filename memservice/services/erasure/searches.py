@@ -7,8 +7,9 @@ A new kind of record must be added here: to `BY_TABLE`, or to `WITHOUT` with the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain import records as r
 from memservice.domain.filters import all_of, equals
@@ -60,7 +61,7 @@ _WITHIN_WORKSPACE = {
 
 def _rows(record: type[Any]) -> TableSearch:
     """Erased rows of a record, and rows that name erased ones."""
-    names = [field.name for field in fields(record) if field.name in REFERENCES]
+    names = [name for name in record.__struct_fields__ if name in REFERENCES]
 
     def search(tx: Transaction, erased: Erased, after: int) -> Found:
         conditions = [(name, keys) for name in names if (keys := erased.keys.get(REFERENCES[name]))]
@@ -189,8 +190,7 @@ WITHOUT: Mapping[type[Any], str] = {
 """Kinds of record that have nothing of erased rows, with what they have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     name: str
     _search: Callable[[Runtime, Transaction | None, Erased, int], Found]
     in_store: bool = True

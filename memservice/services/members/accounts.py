@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict, InvalidInput, NotFound, Problem
 from memservice.domain.filters import TRUE

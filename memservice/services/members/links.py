@@ -7,9 +7,11 @@ the form uses it up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict, Disabled, InvalidInput, NotFound, Problem
 from memservice.domain.ids import new_uid
@@ -47,8 +49,7 @@ COMMAND = "memservice console"
 """The actor in the audit log for the command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewLink:
+class NewLink(Struct, frozen=True):
     link: ConsoleLink
     token: str
     """Shown once: the store does not have it."""
@@ -196,8 +197,7 @@ def withdraw(rt: Runtime, visitor: Visitor, browser: Browser, uid: str) -> None:
     rt.storage.write(erase)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkContents:
+class LinkContents(Struct, frozen=True):
     """The contents of a link, for its form."""
 
     kind: str

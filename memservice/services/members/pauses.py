@@ -21,8 +21,10 @@ import hashlib
 import ipaddress
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import MemserviceError
 from memservice.domain.records import SignInFailures
@@ -44,8 +46,7 @@ class Paused(MemserviceError):
         self.retry_after = seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The subject that failures are counted for."""
 
     name: str

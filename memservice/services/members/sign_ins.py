@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.auth.jwt_claims import Claims, write_claims
 from memservice.domain.errors import NotFound, Unauthorised
@@ -32,8 +34,7 @@ NOT_A_KEY = "This is not a valid API key"
 NARROW = "The console needs an admin key, or a key of a whole workspace"
 
 
-@dataclass(frozen=True, slots=True)
-class SignedIn:
+class SignedIn(Struct, frozen=True):
     session_id: str
     """The value of the session cookie."""
     expires_at: datetime

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memservice.domain.auth.jwt_claims import Claims, read_claims
 from memservice.domain.errors import Refused, Unauthorised
@@ -35,8 +36,7 @@ LOOPBACK_ONLY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Browser:
+class Browser(Struct, frozen=True):
     """Where a request comes from, for the audit log and the list of sessions."""
 
     address: str
@@ -45,8 +45,7 @@ class Browser:
     """The request's `User-Agent`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visitor:
+class Visitor(Struct, frozen=True, kw_only=True):
     """The caller of a console page."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memservice.domain import ranking
 from memservice.domain.positions import Position, PositionTable
@@ -25,8 +26,7 @@ MIN_SHARE = 0.5
 may ask. People who talk with each other are all such, so nobody is preferred."""
 
 
-@dataclass(frozen=True, slots=True)
-class Boosting:
+class Boosting(Struct, frozen=True):
     """The boosts of one ranking. In each list, scores are relative to the best one before they are
     added."""
 

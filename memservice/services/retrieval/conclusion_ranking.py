@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memservice.domain import ranking
 from memservice.domain.filters import Condition, all_of, equals
@@ -33,16 +34,14 @@ CANDIDATES_PER_HIT = 8
 """Number of text candidates that are scored for each result of the fusion."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConclusionHit:
+class ConclusionHit(Struct, frozen=True):
     """A conclusion, and its cosine similarity to the query if there is one."""
 
     conclusion: Conclusion
     similarity: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
+class _Ranked(Struct, frozen=True):
     keys: Sequence[int]
     """Best first."""
     similarities: dict[int, float]
@@ -51,8 +50,7 @@ class _Ranked:
     """Whether a greater depth returns no further rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConclusionRanking:
+class ConclusionRanking(Struct, frozen=True):
     """One query over the live conclusions within bounds, in one transaction."""
 
     rt: Runtime

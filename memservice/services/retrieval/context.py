@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain import tokens
 from memservice.domain.errors import InvalidInput, Problem
@@ -33,8 +34,7 @@ SEARCH_PURPOSE = "session_context_search"
 """Purpose of the search for the query of a context (see `ModelCall`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PeerContext:
+class PeerContext(Struct, frozen=True):
     peer: str
     target: str
     selection: Selection
@@ -46,8 +46,7 @@ class PeerContext:
         return markdown(self.selection)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionContextOptions:
+class SessionContextOptions(Struct, frozen=True):
     tokens: int | None = None
     summary: bool = True
     search_query: str | None = None
@@ -64,8 +63,7 @@ class SessionContextOptions:
     """A time as the caller wrote it: only what was known then, and no card."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionContext:
+class SessionContext(Struct, frozen=True):
     session: str
     messages: Sequence[Message]
     """One contiguous tail of the session, oldest first."""
@@ -223,8 +221,7 @@ def _refused(field: str, message: str) -> InvalidInput:
     return InvalidInput.at(field, message=message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """One request for the context of a session."""
 
     rt: Runtime

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from memservice.domain.filters import Condition, all_of, equals, matches
 from memservice.domain.filters.ast import Not
@@ -20,8 +21,7 @@ LIMIT = "limit"
 """Names of what removes rows besides the filters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(Struct, frozen=True):
     """What a caller may read, and by what a request narrows it."""
 
     caller: Bounds
@@ -34,8 +34,7 @@ class Narrowing:
         return all_of(*self.filters.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """What became of the candidates. Rows that the caller may not read are not counted."""
 
     candidates: int
@@ -44,8 +43,7 @@ class Counts:
     """By the first filter that excluded them, and at last by the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explained(Generic[T]):
+class Explained(Struct, Generic[T], frozen=True):
     """Results, best first, each with the parts of its score."""
 
     rows: Sequence[T]

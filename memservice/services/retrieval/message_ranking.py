@@ -11,8 +11,10 @@ or no more.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import ranking
 from memservice.domain.filters import TRUE, Condition, all_of, equals
@@ -54,8 +56,7 @@ NEWEST_STORED = (Order("key", descending=True),)
 _NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRanking:
+class MessageRanking(Struct, frozen=True):
     """One query over the messages within bounds, in one transaction."""
 
     rt: Runtime

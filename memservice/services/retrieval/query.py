@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.records import Peer
 from memservice.domain.text.analysis import analyse
@@ -19,8 +20,7 @@ MAX_TERMS = 64
 """Maximum number of distinct terms of a query that count; further ones do not improve a ranking."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """The parts of a query that rankings use."""
 
     text: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memservice.domain.filters import TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Compare
@@ -21,8 +22,7 @@ from memservice.spi.repositories.workspaces import Located
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class RecallOptions:
+class RecallOptions(Struct, frozen=True):
     query: str
     limit: int = 10
     """Maximum number of conclusions, and of messages."""
@@ -32,8 +32,7 @@ class RecallOptions:
     """A time as the caller wrote it: only what was known then."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecallResult:
+class RecallResult(Struct, frozen=True):
     """Each kind best first."""
 
     conclusions: Sequence[Conclusion] = ()

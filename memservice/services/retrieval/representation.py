@@ -8,8 +8,9 @@ conclusions fill the rest of the budget.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memservice.domain import ranking
 from memservice.domain.errors import InvalidInput
@@ -38,8 +39,7 @@ FREQUENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RepresentationOptions:
+class RepresentationOptions(Struct, frozen=True):
     """Options of a representation; None: not set."""
 
     target: str | None = None
@@ -55,8 +55,7 @@ class RepresentationOptions:
     """A time as the caller wrote it: only what was known then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """An observer, an observed peer, and the readable part of that memory."""
 
     observer: Peer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memservice.domain.records import (
     CONTRADICTION,
@@ -18,8 +19,7 @@ from memservice.domain.times import stamp
 MAX_SOURCES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The conclusions and messages of a representation, in no particular order."""
 
     conclusions: Sequence[Conclusion] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import (
@@ -124,8 +125,7 @@ def active_embedders(tx: Transaction, workspace: Workspace | None) -> set[str]:
     return {space.embedder for space in spaces if space.state == ACTIVE}
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class SearchOptions(Struct, frozen=True):
     """Options of a search for messages; None: not set."""
 
     query: str
@@ -163,8 +163,7 @@ def explain(
     return explained(messages, trace, rt.settings.search.fusion_k, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """Where to search, and for what."""
 
     workspace_id: str

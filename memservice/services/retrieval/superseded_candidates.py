@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memservice.domain.filters import all_of, equals
 from memservice.domain.ranking import TextHit, TextMatches
@@ -29,8 +31,7 @@ MAX_CANDIDATES = 1_000
 """Maximum number of superseded conclusions that a search considers, the newest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class SupersededCandidates:
+class SupersededCandidates(Struct, frozen=True):
     """What a ranking adds to the results of the indexes."""
 
     hits: Sequence[TextHit] = ()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(Struct, frozen=True):
     """A row in the list by text."""
 
     rank: int
@@ -20,8 +21,7 @@ class TextPart:
     """BM25 of the row's own words; None as above, and for a row that has none of the query's."""
 
 
-@dataclass(frozen=True, slots=True)
-class VectorPart:
+class VectorPart(Struct, frozen=True):
     """A row in the list by vectors, or outside of it with a known similarity."""
 
     rank: int | None
@@ -31,8 +31,7 @@ class VectorPart:
     """Cosine similarity to the query."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePart:
+class SourcePart(Struct, frozen=True):
     """A message that a derived conclusion rests on."""
 
     rank: int
@@ -42,8 +41,7 @@ class SourcePart:
     """The share of the query's words that the conclusion has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Boosts:
+class Boosts(Struct, frozen=True):
     """What is added in each list to a score that is 1 for the best row."""
 
     name: float = 0.0
@@ -57,8 +55,7 @@ class Boosts:
 NO_BOOSTS = Boosts()
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The parts of one result's score."""
 
     score: float
@@ -79,8 +76,7 @@ class Parts:
         return replace(self, text=replace(self.text, score=None, own_score=None))
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(Struct):
     """Filled by the ranking that gets it. The scores are those of its last pass, the candidates
     those of all."""
 

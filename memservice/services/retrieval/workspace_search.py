@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memservice.domain.records import Conclusion, Message
 from memservice.runtime import Runtime
@@ -22,8 +22,7 @@ from memservice.services.retrieval.search import Search
 from memservice.services.retrieval.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceSearch:
+class WorkspaceSearch(Struct, frozen=True):
     messages: Explained[Message]
     conclusions: Explained[Conclusion]
 

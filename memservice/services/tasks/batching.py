@@ -9,8 +9,9 @@ its tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.records import NEVER, PENDING, Task

@@ -7,8 +7,9 @@ shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from memservice.domain.errors import Conflict, NotFound
 from memservice.domain.filters import all_of, equals
@@ -52,8 +53,7 @@ MAX_COUNTED = 10_000
 """Tasks of one state that a backlog counts: this number means that there may be more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A task, with the names of its resources."""
 
     task: Task
@@ -74,8 +74,7 @@ class Job:
         return at if self.task.state == PENDING and IMMEDIATELY < at < NEVER else None
 
 
-@dataclass(frozen=True, slots=True)
-class JobFilter:
+class JobFilter(Struct, frozen=True):
     """Selects tasks by all of these; None: any."""
 
     workspace: str | None = None
@@ -84,8 +83,7 @@ class JobFilter:
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
+class Backlog(Struct, frozen=True):
     """The background work of all workspaces."""
 
     due: int
@@ -97,8 +95,7 @@ class Backlog:
     """Time since the oldest due task became due; None: no task is due."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(Struct, frozen=True):
     retried: int
     """Number of tasks to be tried again."""
 

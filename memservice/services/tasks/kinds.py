@@ -4,8 +4,9 @@ records; `memservice.pipeline.registry` names the handler of each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain import records as r
 from memservice.domain.records import Task
@@ -40,8 +41,7 @@ QUEUES = (INGEST_QUEUE, SUMMARY_QUEUE, WEBHOOK_QUEUE, DREAM_QUEUE, MAINTENANCE_Q
 Payload = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskKind:
+class TaskKind(Struct, frozen=True):
     """One kind of task."""
 
     name: str

@@ -20,8 +20,10 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memservice.domain.filters import equals
 from memservice.domain.filters.ast import Compare, Condition
@@ -57,8 +59,7 @@ FAILED_BEFORE = "model_failed"
 """In the outcome of a pending task: the model that failed when the task was tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(Struct, frozen=True):
     """An open breaker."""
 
     model: str

@@ -6,9 +6,10 @@ A work unit's key consists of row keys, so it is short, safe anywhere, and survi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.configuration import Resolved, resolve
 from memservice.domain.ids import new_uid

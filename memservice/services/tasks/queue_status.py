@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from memservice.domain.filters import FALSE, TRUE, Condition, all_of, equals
 from memservice.domain.filters.ast import Any_, Contains
@@ -16,8 +16,7 @@ from memservice.services.tasks.kinds import IN_QUEUE_STATUS
 from memservice.spi.storage import Transaction
 
 
-@dataclass(slots=True)
-class QueueStatus:
+class QueueStatus(Struct):
     """Counts of tasks. `completed` includes tasks that failed permanently."""
 
     session_id: str | None = None
@@ -26,7 +25,7 @@ class QueueStatus:
     completed: int = 0
     in_progress: int = 0
     pending: int = 0
-    sessions: dict[str, QueueStatus] | None = field(default=None)
+    sessions: dict[str, QueueStatus] | None = None
 
     def add(self, state: str, working: bool, number: int) -> None:
         self.total += number

@@ -13,9 +13,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
@@ -47,8 +48,7 @@ _WAITS_FOR: Mapping[str, str] = {
 """Kind of a line → the kind of the lines that must be known first."""
 
 
-@dataclass(slots=True)
-class _Changes:
+class _Changes(Struct):
     """How the messages of a session differ from those in the file."""
 
     gaps: list[int] = field(default_factory=list)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 import memservice
 from memservice.domain import records as r
@@ -37,12 +38,14 @@ BY_POSITION = (Order("session_key"), Order("seq"))
 VECTOR_BATCH_SIZE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
+class ExportOptions(Struct, frozen=True):
     """The optional parts of an export."""
 
     vectors: bool = True
     secrets: bool = False
+
+
+WITH_VECTORS = ExportOptions()
 
 
 def size(rt: Runtime, workspace_id: str) -> int:
@@ -61,11 +64,11 @@ def download(rt: Runtime, principal: Principal, workspace_id: str) -> Iterator[b
     policy.require(principal, workspace_id)
     with rt.storage.read() as tx:
         _workspace(tx, workspace_id)
-    return lines(rt, workspace_id, ExportOptions())
+    return lines(rt, workspace_id)
 
 
 def lines(
-    rt: Runtime, workspace_id: str, export_options: ExportOptions = ExportOptions()
+    rt: Runtime, workspace_id: str, export_options: ExportOptions = WITH_VECTORS
 ) -> Iterator[bytes]:
     """The export, line by line, header first. Raises NotFound for a workspace that does not exist,
     and Conflict while a peer is being erased or positions of erased messages are being closed.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.values import loads, shown
@@ -20,8 +22,7 @@ MAX_LIST = 64 * 2**20
 """Bytes of the list."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedWorkspace:
+class ExportedWorkspace(Struct, frozen=True):
     """One file of the folder."""
 
     workspace: str

@@ -4,9 +4,11 @@ brings back: the reverse of `erasure.positions`."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
@@ -30,8 +32,7 @@ _OPENED = 100
 """Maximum number of sessions per transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     after: int
     """Position of the message before it; 0: there is none."""
     after_uid: str | None
@@ -42,8 +43,7 @@ class Gap:
     """Sum of their tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A joining or leaving within the messages of a gap, or next to them."""
 
     after: int
@@ -52,8 +52,7 @@ class Mark:
     """Number of messages of the gap before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(Struct, frozen=True):
     task: r.Task
     """It closes what remains of the gaps."""
     count: int
@@ -71,8 +70,7 @@ Marks = Mapping[tuple[int, str], Mark]
 """By key of a peer and name of the field (`positions.MARKS`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """Messages that move by the same distance."""
 
     after: int

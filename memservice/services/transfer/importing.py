@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, fields, replace
 from itertools import groupby, islice
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, InvalidInput
@@ -43,8 +45,7 @@ from memservice.spi.storage import Transaction
 BATCH_SIZE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The result of an import."""
 
     workspace: str
@@ -387,11 +388,12 @@ class _Loader:
         return record_format.record(**values)
 
     def _plain(self, record_format: RecordFormat, line: Line) -> dict[str, Any]:
-        times = {
-            field.name for field in fields(record_format.record) if "datetime" in str(field.type)
-        }
         values: dict[str, Any] = {name: line[name] for name in record_format.plain}
-        values |= {name: parse_time(values[name]) for name in times if values.get(name) is not None}
+        values |= {
+            name: parse_time(values[name])
+            for name in record_format.times
+            if values.get(name) is not None
+        }
         if "uid" in values and record_format.record is not r.ApiKey:
             values["uid"] = self._uid(values["uid"])
         if values.get("source_ids"):

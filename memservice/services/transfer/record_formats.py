@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from memservice.domain import records as r
 from memservice.spi.schema import BY_RECORD
@@ -25,8 +28,7 @@ REFERENCES: Mapping[str, type[Any]] = {
 uid."""
 
 
-@dataclass(frozen=True)
-class RecordFormat:
+class RecordFormat(Struct, frozen=True, dict=True):
     """One kind of row in the file."""
 
     name: str
@@ -48,7 +50,7 @@ class RecordFormat:
 
     @cached_property
     def references(self) -> dict[str, type[Any]]:
-        names = {field.name for field in fields(self.record)}
+        names = set(self.record.__struct_fields__)
         common = {
             name: record
             for name, record in REFERENCES.items()
@@ -66,10 +68,19 @@ class RecordFormat:
         return tuple(field for field in self.plain if f"{field}_key" in self.references)
 
     @cached_property
+    def times(self) -> tuple[str, ...]:
+        """The fields that are times, or null."""
+        return tuple(
+            field.name
+            for field in fields(self.record)
+            if datetime in (field.type, *get_args(field.type))
+        )
+
+    @cached_property
     def plain(self) -> tuple[str, ...]:
         """The fields that are exported unchanged."""
         other = {"key", "workspace_key", *self.references, *self.lists, *self.derived}
-        return tuple(field.name for field in fields(self.record) if field.name not in other)
+        return tuple(name for name in self.record.__struct_fields__ if name not in other)
 
 
 def _format(record: type[Any], *identity: str, **how: Any) -> RecordFormat:

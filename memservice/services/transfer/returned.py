@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict
@@ -40,8 +41,7 @@ _BEFORE = {
 """Kinds of lines that come before messages and do not wait for them."""
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """Successive messages in the file, all of which exist here one after the other, or none."""
 
     first: int
@@ -69,8 +69,7 @@ def _run_at(runs: Sequence[_Run], seq: int) -> _Run | None:
     return runs[index] if index >= 0 and seq < runs[index].first + runs[index].messages else None
 
 
-@dataclass(slots=True)
-class _Layout:
+class _Layout(Struct):
     """Where the messages of a session in the file are here."""
 
     runs: list[_Run] = field(default_factory=list)

@@ -4,8 +4,9 @@ stored."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.filters import equals

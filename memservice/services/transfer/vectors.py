@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memservice.domain import records as r
 from memservice.domain.errors import IndexUnavailable
@@ -27,8 +28,7 @@ _SpaceName = tuple[str, str, int]
 """Kind, embedder and dimension."""
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedVectors:
+class RejectedVectors(Struct, frozen=True):
     """Vectors of another embedder than the one that the workspace uses here."""
 
     number: int

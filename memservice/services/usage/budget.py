@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
+
+from msgspec import Struct
 
 from memservice.domain.records import Workspace
 from memservice.domain.times import day_of
@@ -26,8 +27,7 @@ RECHECK_INTERVAL = timedelta(minutes=10)
 """Interval at which paused work checks the budget again, since it may be raised during the day."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """A budget of today: of one workspace, or of all together."""
 
     daily_tokens: int

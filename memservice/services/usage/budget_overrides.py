@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.filters import equals
@@ -20,8 +21,7 @@ PREFIX = "budget:"
 """Start of the names of facts; the rest is the uid of a workspace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Struct, frozen=True):
     daily_tokens: int | None
     """None: no limit, regardless of the settings."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Workspace
@@ -25,8 +26,7 @@ DETAIL = ("day", "task", "provider", "model")
 """Fields that a workspace's report is grouped by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The usage of one workspace, over the days from `since` to today."""
 
     since: str
@@ -50,8 +50,7 @@ def of_workspace(rt: Runtime, principal: Principal, slug: str, days: int) -> Rep
     return Report(since, until, total[0] if total else UsageTotal(), items, spending_limit)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One sum, with the name of its workspace: None for calls without one, a note for an erased
     one."""
 
@@ -124,7 +123,7 @@ def _require(principal: Principal, workspace_id: str | None) -> None:
 def _sum(by: Sequence[str], totals: Sequence[UsageTotal]) -> UsageTotal:
     """One total over several that have the same values in the fields `by`."""
     values: dict[str, Any] = {name: getattr(totals[0], name) for name in by}
-    numbers = [field.name for field in fields(UsageTotal) if field.name not in GROUPS]
+    numbers = [name for name in UsageTotal.__struct_fields__ if name not in GROUPS]
     values |= {name: sum(getattr(total, name) for total in totals) for name in numbers}
     return UsageTotal(**values)
 

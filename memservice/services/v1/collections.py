@@ -4,8 +4,9 @@ about the user."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict, InvalidInput, NotFound
 from memservice.domain.filters import all_of, equals, parse_containment

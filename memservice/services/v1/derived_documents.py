@@ -3,8 +3,9 @@ generations."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from memservice.domain.filters import Condition, all_of, equals
 from memservice.domain.filters.ast import Not

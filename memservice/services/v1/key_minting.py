@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import InvalidInput

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memservice.domain.errors import NotFound
 from memservice.domain.filters import parse_containment
@@ -22,8 +24,7 @@ from memservice.services.v1.resolve import Path
 from memservice.spi.storage import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessageDraft:
+class UserMessageDraft(Struct, frozen=True):
     """A message that is not stored yet."""
 
     content: str
@@ -31,8 +32,7 @@ class UserMessageDraft:
     metadata: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(Struct, frozen=True):
     """A message, and whether the user is its author."""
 
     message: Message

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.errors import InvalidInput, NotFound
 from memservice.domain.filters import FALSE, Condition, all_of, equals, parse_containment
@@ -28,8 +30,7 @@ REPRESENTATION_LABEL = "honcho_user_representation"
 """Label of notes with the representation of a user at the time of a chat."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A metamessage, and the uids of its session and message."""
 
     row: Metamessage
@@ -37,8 +38,7 @@ class Note:
     message: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class NoteDraft:
+class NoteDraft(Struct, frozen=True):
     """Fields of a metamessage; None: not set."""
 
     label: str | None = None

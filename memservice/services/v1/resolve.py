@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from memservice.domain.errors import NotFound, Unauthorised
 from memservice.domain.filters import Condition, all_of, equals
@@ -21,8 +21,7 @@ USERS = equals(kind=PEER, v1_role=None)
 """The peers that generation 1 shows: neither scopes nor the assistant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """The uids in a path."""
 
     app: str

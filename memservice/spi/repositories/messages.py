@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from memservice.domain.filters.ast import TRUE, All, Any_, Compare, Condition, all_of, equals
 from memservice.domain.positions import Position as Position

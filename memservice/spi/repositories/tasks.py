@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain.filters.ast import TRUE, Compare, Condition, Not, all_of, equals
 from memservice.domain.records import DONE, FAILED, IMMEDIATELY, NEVER, PENDING, Lease, Task
@@ -14,8 +16,7 @@ from memservice.spi.repositories.base import Repository
 from memservice.spi.rows import Order, Rows, UniqueViolation
 
 
-@dataclass(frozen=True, slots=True)
-class QueueCount:
+class QueueCount(Struct, frozen=True):
     """The number of tasks of one session (None: of no session) in one state. `working`: pending,
     with a leased unit."""
 
@@ -25,8 +26,7 @@ class QueueCount:
     tasks: int
 
 
-@dataclass(frozen=True, slots=True)
-class KindCount:
+class KindCount(Struct, frozen=True):
     """The number of tasks of one kind in one state. `due`: pending, and due by time. `working`:
     pending, with a leased unit."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memservice.domain.filters.ast import TRUE, Compare, Condition, all_of, equals
 from memservice.domain.records import Usage
@@ -15,8 +16,7 @@ GROUPS = ("day", "workspace_key", "task", "provider", "model")
 BATCH_SIZE = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageTotal:
+class UsageTotal(Struct, frozen=True, kw_only=True):
     """The sum over some calls. A field is None if the total was not grouped by it, and
     `workspace_key` also for calls without a workspace."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
 from memservice.domain.records import ACTIVE, ERASED, Message, Peer, Session, Workspace
@@ -12,8 +13,7 @@ from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """The rows that the ids in a path stand for; None if there is no such row, or no id."""
 
     workspace: Workspace | None = None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from memservice.telemetry.events.base import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentIteration(Event):
+class AgentIteration(Event, frozen=True, kw_only=True):
     """One round: a model call, and the tools that it called."""
 
     TYPE = "agent.iteration"
@@ -36,8 +34,7 @@ class AgentIteration(Event):
     cache_creation_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentToolCallCompleted(Event):
+class AgentToolCallCompleted(Event, frozen=True, kw_only=True):
     """A tool call of a model has completed."""
 
     TYPE = "agent.tool.call.completed"
@@ -67,8 +64,7 @@ class AgentToolCallCompleted(Event):
     embedding_query_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ToolEffect(Event):
+class _ToolEffect(Event, frozen=True, kw_only=True):
     """Of a tool call that changed what is stored about a pair of peers."""
 
     CATEGORY = "agent"
@@ -83,8 +79,7 @@ class _ToolEffect(Event):
     observed: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConclusionsCreated(_ToolEffect):
+class ConclusionsCreated(_ToolEffect, frozen=True, kw_only=True):
     """A model's tool call created conclusions."""
 
     TYPE = "agent.tool.conclusions.created"
@@ -94,8 +89,7 @@ class ConclusionsCreated(_ToolEffect):
     levels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConclusionsDeleted(_ToolEffect):
+class ConclusionsDeleted(_ToolEffect, frozen=True, kw_only=True):
     """A model's tool call superseded conclusions."""
 
     TYPE = "agent.tool.conclusions.deleted"
@@ -105,8 +99,7 @@ class ConclusionsDeleted(_ToolEffect):
     levels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerCardUpdated(_ToolEffect):
+class PeerCardUpdated(_ToolEffect, frozen=True, kw_only=True):
     """A model's tool call rewrote a peer card."""
 
     TYPE = "agent.tool.peer_card.updated"
@@ -115,8 +108,7 @@ class PeerCardUpdated(_ToolEffect):
     facts_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryCreated(Event):
+class SummaryCreated(Event, frozen=True, kw_only=True):
     """A summary of a session was stored."""
 
     TYPE = "agent.tool.summary.created"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from memservice.telemetry.events.base import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageCreated(Event):
+class MessageCreated(Event, frozen=True, kw_only=True):
     """One request stored messages."""
 
     TYPE = "message.created"
@@ -24,8 +22,7 @@ class MessageCreated(Event):
     last_message_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileUploaded(Event):
+class FileUploaded(Event, frozen=True, kw_only=True):
     """A file was stored as messages. `MessageCreated` reports the messages."""
 
     TYPE = "file.uploaded"
@@ -43,8 +40,7 @@ class FileUploaded(Event):
     total_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRetrieved(Event):
+class ContextRetrieved(Event, frozen=True, kw_only=True):
     """The context of a session or a peer was retrieved."""
 
     TYPE = "context.retrieved"

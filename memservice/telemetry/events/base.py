@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+
+class Event(Struct, frozen=True, kw_only=True):
     """An event. Subclasses define the fields; `data` is the part that is sent."""
 
     TYPE: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class Event:
 
     def data(self) -> dict[str, Any]:
         """The fields by name, as JSON values."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {name: _plain(getattr(self, name)) for name in self.__struct_fields__}
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ The last three, of the category `trace`, contain users' texts. They are sent onl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from memservice.telemetry.events.base import Event
@@ -15,8 +14,7 @@ from memservice.telemetry.events.base import Event
 Outcome = Literal["success", "error", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CallCompleted(Event):
+class _CallCompleted(Event, frozen=True, kw_only=True):
     """One attempt to call a model or an embedder ended."""
 
     CATEGORY = "llm"
@@ -33,8 +31,7 @@ class _CallCompleted(Event):
     run_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmCallCompleted(_CallCompleted):
+class LlmCallCompleted(_CallCompleted, frozen=True, kw_only=True):
     """One attempt to call a language model ended."""
 
     TYPE = "llm.call.completed"
@@ -57,8 +54,7 @@ class LlmCallCompleted(_CallCompleted):
     iteration: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingCallCompleted(_CallCompleted):
+class EmbeddingCallCompleted(_CallCompleted, frozen=True, kw_only=True):
     """One attempt to call an embedder ended."""
 
     TYPE = "embedding.call.completed"
@@ -69,8 +65,7 @@ class EmbeddingCallCompleted(_CallCompleted):
     input_tokens_estimate: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CallTraced(Event):
+class _CallTraced(Event, frozen=True, kw_only=True):
     """A call of a model or an embedder as a step of a run."""
 
     CATEGORY = "trace"
@@ -91,8 +86,7 @@ class _CallTraced(Event):
     was_truncated: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmCallTraced(_CallTraced):
+class LlmCallTraced(_CallTraced, frozen=True, kw_only=True):
     """The content of a language-model call. Its texts are in `TraceContent` events, referenced by
     hash."""
 
@@ -116,8 +110,7 @@ class LlmCallTraced(_CallTraced):
     cache_creation_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingCallTraced(_CallTraced):
+class EmbeddingCallTraced(_CallTraced, frozen=True, kw_only=True):
     """A call of an embedder in the same run as language-model calls."""
 
     TYPE = "embedding.call.traced"
@@ -126,8 +119,7 @@ class EmbeddingCallTraced(_CallTraced):
     input_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceContent(Event):
+class TraceContent(Event, frozen=True, kw_only=True):
     """A text that traced calls refer to."""
 
     TYPE = "trace.content"

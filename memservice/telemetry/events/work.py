@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import field
 
 from memservice.telemetry.events.base import Event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepresentationCompleted(Event):
+class RepresentationCompleted(Event, frozen=True, kw_only=True):
     """Conclusions were derived from messages of one peer, for all its observers."""
 
     TYPE = "representation.completed"
@@ -53,8 +53,7 @@ class RepresentationCompleted(Event):
     failed_observer_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialecticCompleted(Event):
+class DialecticCompleted(Event, frozen=True, kw_only=True):
     """A question was answered."""
 
     TYPE = "dialectic.completed"
@@ -79,8 +78,7 @@ class DialecticCompleted(Event):
     hit_input_token_cap: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DreamRun(Event):
+class DreamRun(Event, frozen=True, kw_only=True):
     """The conclusions of one peer about another were consolidated."""
 
     TYPE = "dream.run"
@@ -110,8 +108,7 @@ class DreamRun(Event):
     document_threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DreamSpecialist(Event):
+class DreamSpecialist(Event, frozen=True, kw_only=True):
     """One phase of a dream."""
 
     TYPE = "dream.specialist"
@@ -139,8 +136,7 @@ class DreamSpecialist(Event):
     error_class: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionCompleted(Event):
+class DeletionCompleted(Event, frozen=True, kw_only=True):
     """A deleted object was erased, with everything that belonged to it."""
 
     TYPE = "deletion.completed"
@@ -158,8 +154,7 @@ class DeletionCompleted(Event):
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureCompleted(Event):
+class ErasureCompleted(Event, frozen=True, kw_only=True):
     """An erasure with a receipt has ended, also one by retention. What was erased is not named: the
     receipt does that."""
 
@@ -179,8 +174,7 @@ class ErasureCompleted(Event):
     error_class: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncVectorsCompleted(Event):
+class SyncVectorsCompleted(Event, frozen=True, kw_only=True):
     """Vectors outside the storage were reconciled with it."""
 
     TYPE = "reconciliation.sync_vectors.completed"
@@ -195,8 +189,7 @@ class SyncVectorsCompleted(Event):
     total_duration_ms: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupStaleItemsCompleted(Event):
+class CleanupStaleItemsCompleted(Event, frozen=True, kw_only=True):
     """Old finished work was erased. Emitted only if at least one queue item was erased."""
 
     TYPE = "reconciliation.cleanup_stale_items.completed"

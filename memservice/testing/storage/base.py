@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
+from msgspec import Struct
 
 from memservice.domain.records import (
     PEER,
@@ -54,8 +54,7 @@ class Chapter:
         return storage.write(lambda tx: populate(tx, "w"))
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """One workspace with a session, three peers (the last one in no session) and a collection of
     `alice` about herself."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta, timezone
+
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import FALSE, Compare, equals

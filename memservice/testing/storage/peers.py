@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import equals

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict, replace
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import FALSE, TRUE, Compare, equals
@@ -48,11 +48,7 @@ def store_examples(tx: Transaction, dataset: Dataset) -> dict[type[Any], list[An
 
 def _plain(row: Any) -> str:
     """The row as text that distinguishes 1, 1.0 and true, and times in different zones."""
-    return json.dumps(
-        {f.name: getattr(row, f.name) for f in fields(row)},
-        default=datetime.isoformat,
-        sort_keys=True,
-    )
+    return json.dumps(asdict(row), default=datetime.isoformat, sort_keys=True)
 
 
 class RowsChapter(Chapter):

@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.filters.ast import TRUE, equals

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+
+from msgspec import Struct
 
 from memservice.domain.text.folding import fold
 from memservice.domain.text.scripts import HAN_LETTERS
@@ -134,8 +135,7 @@ _SOME_CHARACTERS = r"[^\W_]{1,8}?"
 """For Chinese and Japanese."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cues:
+class Cues(Struct, frozen=True):
     """The compiled cues of one language."""
 
     questions: Mapping[str, re.Pattern[str]]

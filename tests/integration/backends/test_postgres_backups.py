@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.errors import (
     ConfigurationError,
@@ -150,8 +151,6 @@ def test_a_restore_that_fails_leaves_the_store(
     contents = archives.contents
 
     def without_sessions(program: str, file: Path) -> archives.Contents:
-        from dataclasses import replace
-
         entries = contents(program, file)
         lines = [
             line for line in entries.entries.splitlines() if " TABLE public sessions" not in line

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
+from msgspec.structs import replace
 from psycopg.pq import TransactionStatus
 
 from memservice.domain import records as r

@@ -159,7 +159,7 @@ def test_a_file_that_cannot_grow_loses_nothing_that_was_acknowledged(path: Path)
 
 WRITER = """
 import sys
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 from support.stores.sqlite_store import opened
 storage = opened(Path(sys.argv[1]), pool_timeout=30)

@@ -11,13 +11,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from integration.cli.conftest import Run
 from memservice.app import create_app

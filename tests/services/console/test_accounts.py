@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from memservice.runtime import Runtime

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.auth.jwt_claims import Claims
 from memservice.domain.errors import Disabled, InvalidInput, NotFound, Unauthorised

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -63,7 +62,7 @@ def test_every_table_that_refers_to_a_peer_is_in_the_file_or_has_a_reason_not_to
     referring = {
         record
         for record in searches.BY_TABLE
-        if any(searches.REFERENCES.get(item.name) is Peer for item in fields(record))
+        if any(searches.REFERENCES.get(name) is Peer for name in record.__struct_fields__)
     }
     assert referring | {ApiKey} == person._FIELDS.keys() | person.WITHOUT.keys()
     assert not person._FIELDS.keys() & person.WITHOUT.keys()

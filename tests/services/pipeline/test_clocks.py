@@ -3,10 +3,10 @@ there with a right one."""
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.records import IMMEDIATELY
 from memservice.operations import doctor
@@ -55,7 +55,7 @@ def test_a_pause_set_by_a_wrong_clock_is_ignored(pipeline: Pipeline) -> None:
 
     def wait(by: timedelta) -> None:
         pipeline.rt.storage.write(
-            lambda tx: tx.tasks.save(dataclasses.replace(task, not_before=pipeline.clock() + by))
+            lambda tx: tx.tasks.save(replace(task, not_before=pipeline.clock() + by))
         )
 
     wait(outbox.latest(pipeline.rt) - pipeline.clock())

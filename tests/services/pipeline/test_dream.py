@@ -3,9 +3,8 @@ was."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.filters import equals
 from memservice.domain.records import Conclusion

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.filters import equals
@@ -77,12 +77,12 @@ def test_every_table_is_searched_or_has_a_reason_not_to_be() -> None:
 @pytest.mark.parametrize("record", searches.BY_TABLE, ids=lambda record: BY_RECORD[record].name)
 def test_every_field_of_a_searched_table_is_known(record: type[Any]) -> None:
     hints = get_type_hints(record)
-    for field in fields(record):
-        if field.name.endswith(("_key", "_keys")):
-            assert field.name in searches.REFERENCES.keys() | searches.OTHER_REFERENCES, field.name
-        elif _holds_text(hints[field.name]) and field.name not in NAMES:
-            assert field.name in TEXTS.get(record, ()), (
-                f"does {record.__name__}.{field.name} hold text of erased rows? "
+    for name in record.__struct_fields__:
+        if name.endswith(("_key", "_keys")):
+            assert name in searches.REFERENCES.keys() | searches.OTHER_REFERENCES, name
+        elif _holds_text(hints[name]) and name not in NAMES:
+            assert name in TEXTS.get(record, ()), (
+                f"does {record.__name__}.{name} hold text of erased rows? "
                 "See memservice/services/erasure/searches.py"
             )
 

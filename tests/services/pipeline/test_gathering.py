@@ -3,11 +3,12 @@ or the first is old enough."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.services.tasks import batching, kinds
 from memservice.spi.capabilities import Capability
@@ -78,10 +79,10 @@ def test_exactly_the_configured_number_of_tokens_is_enough(open_pipeline: OpenPi
     pipeline = costly(open_pipeline)
     (first,) = pipeline.say("s", ("alice", LONG))
     settings = pipeline.rt.settings
-    deriver = replace(
+    deriver = dataclasses.replace(
         settings.deriver, representation_batch_work_unit_target_tokens=2 * first.tokens
     )
-    pipeline.rt.settings = replace(settings, deriver=deriver)
+    pipeline.rt.settings = dataclasses.replace(settings, deriver=deriver)
     assert waits(pipeline)
     pipeline.say("s", ("alice", LONG))
     assert pipeline.ready()
@@ -192,7 +193,9 @@ def test_waiting_messages_are_released_when_settings_change(open_pipeline: OpenP
     retention.sweep(pipeline.rt)
     assert waits(pipeline)
     settings = pipeline.rt.settings
-    pipeline.rt.settings = replace(settings, deriver=replace(settings.deriver, flush_enabled=True))
+    pipeline.rt.settings = dataclasses.replace(
+        settings, deriver=dataclasses.replace(settings.deriver, flush_enabled=True)
+    )
     retention.sweep(pipeline.rt)
     pipeline.work()
     assert pipeline.reasoner.new_messages() == [["I live in Oslo."]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.errors import Refused
 from memservice.domain.records import Conclusion, Message

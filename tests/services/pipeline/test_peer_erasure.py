@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.errors import InvalidInput, NotFound, Unauthorised

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from msgspec.structs import fields, replace
 
 from memservice.domain import records as r
 from memservice.domain.filters import TRUE, equals
@@ -169,8 +170,7 @@ def new_row(record: type[Any], now: datetime, **values: Any) -> Any:
     hints = get_type_hints(record)
     samples: dict[Any, Callable[[], Any]] = {str: new_uid, int: int, datetime: lambda: now}
     for item in fields(record):
-        required = item.default is MISSING and item.default_factory is MISSING
-        if required and item.name not in values:
+        if item.required and item.name not in values:
             values[item.name] = samples.get(hints[item.name], dict)()
     return record(**values)
 
@@ -181,7 +181,7 @@ REFERRING = [
     for record in searches.BY_TABLE
     if record is not r.Space  # a vector index does not know a planted one
     for name in sorted(
-        item.name for item in fields(record) if searches.REFERENCES.get(item.name) is target
+        field for field in record.__struct_fields__ if searches.REFERENCES.get(field) is target
     )
 ]
 """Kind of erasure, and a field that can name what it erases."""
@@ -197,7 +197,7 @@ def test_a_row_that_names_what_is_erased_is_found(
     pipeline: Pipeline, kind: str, record: type[Any], name: str
 ) -> None:
     example = Example.stored(pipeline, kind)
-    columns = {item.name for item in fields(record)}
+    columns = set(record.__struct_fields__)
     values: dict[str, Any] = {name: example.key()}
     if "workspace_key" in columns:
         values.setdefault("workspace_key", example.message.workspace_key)

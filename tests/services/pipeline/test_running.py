@@ -6,11 +6,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.filters import equals

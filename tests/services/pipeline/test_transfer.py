@@ -3,18 +3,17 @@ doubled on the way."""
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.errors import Conflict, NotFound
@@ -432,7 +431,7 @@ class TestVectorsOfACopy:
         def damaged(rows: list[VectorRow]) -> list[VectorRow]:
             vector = rows[3].vector.copy()
             vector[7] += np.float32(0.01)
-            return [dataclasses.replace(rows[3], vector=vector)]
+            return [replace(rows[3], vector=vector)]
 
         self.replace(copied, damaged)
         with pytest.raises(CopyMismatch, match=r"in vectors of kind conclusion\."):
@@ -441,7 +440,7 @@ class TestVectorsOfACopy:
     def test_exchanged_vectors_are_detected(self, filled: Pipeline, copied: Pipeline) -> None:
         def turned(rows: list[VectorRow]) -> list[VectorRow]:
             return [
-                dataclasses.replace(row, vector=other.vector)
+                replace(row, vector=other.vector)
                 for row, other in zip(rows, rows[::-1], strict=True)
             ]
 
@@ -455,9 +454,7 @@ class TestVectorsOfACopy:
         """An index may keep directions only."""
         self.replace(
             copied,
-            lambda rows: [
-                dataclasses.replace(row, vector=row.vector * np.float32(3)) for row in rows
-            ],
+            lambda rows: [replace(row, vector=row.vector * np.float32(3)) for row in rows],
         )
         self.compared(filled, copied)
 
@@ -640,7 +637,7 @@ def test_units_are_of_the_keys_here(filled: Pipeline, second: Pipeline) -> None:
         waiting = tx.rows.page(r.Task, equals(workspace_key=workspace.key, state=r.PENDING))
     assert waiting
     assert all(task.unit == unit_of(task) and f":{workspace.key}" in task.unit for task in waiting)
-    assert {dataclasses.asdict(task)["kind"] for task in waiting} >= {
+    assert {task.kind for task in waiting} >= {
         "representation",
         "scope_backfill",
     }

@@ -3,13 +3,14 @@ loses none."""
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import Usage
@@ -74,8 +75,8 @@ def test_a_call_is_stored_soon_and_unchanged(open_services: OpenServices) -> Non
 def test_failed_and_cancelled_calls_are_stored(open_services: OpenServices) -> None:
     services = open_services()
     ledger = Ledger(services.rt.storage, services.clock)
-    ledger(replace(CALL, outcome="error", input_tokens=0))
-    ledger(replace(CALL, outcome="cancelled"))
+    ledger(dataclasses.replace(CALL, outcome="error", input_tokens=0))
+    ledger(dataclasses.replace(CALL, outcome="cancelled"))
     ledger.close()
     assert [row.outcome for row in rows(services)] == ["error", "cancelled"]
 
@@ -125,7 +126,7 @@ def test_calls_wait_for_an_unreachable_store(
 
     monkeypatch.setattr(services.rt.storage, "write", maybe)
     for number in range(3):
-        ledger(replace(CALL, input_tokens=number))
+        ledger(dataclasses.replace(CALL, input_tokens=number))
     until(lambda: len(tried) > 3)
     away.clear()
     until(lambda: len(rows(services)) == 3)
@@ -176,9 +177,11 @@ def test_calls_are_events_too(open_services: OpenServices) -> None:
     events: list[Event] = []
     rt.events.on_event(lambda event, at: events.append(event))
     rt.events.called(
-        replace(CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3)
+        dataclasses.replace(
+            CALL, outcome="error", error_class="ModelFailure 429", attempt=1, attempts=3
+        )
     )
-    rt.events.called(replace(CALL, attempt=3, attempts=3, is_fallback=True))
+    rt.events.called(dataclasses.replace(CALL, attempt=3, attempts=3, is_fallback=True))
     with embedding_for(Reason("message_create", 7, "shop")):
         rt.events.called(
             ModelCall(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from logging import getLogger
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.spi.llm import Completion, CompletionRequest, LanguageModel, ModelFailure, Refusal
 from memservice.spi.providers import Context
@@ -133,13 +134,15 @@ class CountsNothing(CorrectModel):
 
 class IgnoresTheBound(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
-        return self.model.complete(replace(request, timeout=9.0))
+        return self.model.complete(dataclasses.replace(request, timeout=9.0))
 
 
 class DropsTheSystem(CorrectModel):
     def complete(self, request: CompletionRequest) -> Completion:
         return self.model.complete(
-            replace(request, turns=[turn for turn in request.turns if turn.role != "system"])
+            dataclasses.replace(
+                request, turns=[turn for turn in request.turns if turn.role != "system"]
+            )
         )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.spi.reasoner import (
     AnswerRequest,

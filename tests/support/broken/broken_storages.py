@@ -7,13 +7,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, TypeVar
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memservice.domain.filters.ast import TRUE, All, Condition, Equal, OneOf, Substring
 from memservice.domain.filters.ast import equals as having
@@ -26,7 +27,7 @@ from memservice_memory.rows import MemoryRows
 from memservice_memory.storage import MemoryStorage
 from memservice_memory.tables import Snapshot
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Struct)
 
 
 class Broken(StorageContract):
@@ -161,9 +162,9 @@ class ForgetsMicroseconds(MemoryRows):
 
 def _coarse(row: Any) -> Any:
     times = {
-        f.name: getattr(row, f.name).replace(microsecond=0)
-        for f in fields(row)
-        if isinstance(getattr(row, f.name), datetime)
+        name: value.replace(microsecond=0)
+        for name, value in asdict(row).items()
+        if isinstance(value, datetime)
     }
     return replace(row, **times)
 

@@ -4,11 +4,11 @@ has to say so."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.storage import Transaction

@@ -7,11 +7,11 @@ import time
 import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.records import Space
 from memservice.spi.index_filter import EVERYTHING, IndexFilter

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
 
 from memservice.spi.index_filter import IndexFilter
 
@@ -15,9 +16,5 @@ def empty_means_all(index_filter: IndexFilter) -> IndexFilter:
     """As `if index_filter.sessions:` does."""
     return replace(
         index_filter,
-        **{
-            each.name: None
-            for each in fields(index_filter)
-            if getattr(index_filter, each.name) == ()
-        },
+        **{name: None for name, value in asdict(index_filter).items() if value == ()},
     )

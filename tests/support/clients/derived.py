@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import urllib.request
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.compose import open_runtime
 from memservice.domain.ids import new_uid

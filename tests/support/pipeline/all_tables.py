@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain import records as r
 from memservice.domain.filters import equals
@@ -158,7 +159,7 @@ def rows(pipeline: Pipeline, **condition: int) -> dict[str, int]:
     counts: dict[str, int] = {}
     with pipeline.rt.storage.read() as tx:
         for spec in TABLES:
-            names = {field.name for field in fields(spec.record)}
+            names = set(spec.record.__struct_fields__)
             number = (
                 tx.rows.count(spec.record, equals(**condition)) if condition.keys() <= names else 0
             )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from logging import getLogger
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.hookspecs import hookimpl
 from memservice.plugins import load_plugins

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Session, Summary
 from memservice.runtime import Runtime

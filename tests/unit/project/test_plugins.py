@@ -9,7 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +20,7 @@ import pluggy
 import pytest
 from flask import Blueprint, Flask
 from marshmallow import Schema, fields, validate
+from msgspec import Struct
 
 from memservice import hookspecs
 from memservice.domain.errors import ConfigurationError
@@ -238,8 +239,7 @@ def test_memservice_console_pages(tmp_path: Path) -> None:
     assert page.template == tmp_path / "storage.html"
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """As much of a message as the examples use."""
 
     content: str

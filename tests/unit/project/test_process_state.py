@@ -19,7 +19,7 @@ def change_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         signal.signal(number, lambda *_: None)
     logging.logThreads = logging.logMultiprocessing = False
     for name in ("", "memservice", "rq.worker", "rq.job"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger(name).setLevel(33)
     logging.getLogger().addHandler(logging.NullHandler())
     return changes(before, process_state())
 

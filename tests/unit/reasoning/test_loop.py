@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain import tokens
 from memservice.domain.errors import Unavailable

@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Any
+
+from msgspec import Struct, field
 
 from memservice.domain import records as r
 from memservice.domain import tokens
@@ -50,8 +51,7 @@ MAX_NAME = 500
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     """A session of the file."""
 
     uid: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from memservice.domain.errors import InvalidInput
 from memservice.domain.values import shown
@@ -23,8 +24,7 @@ LEFT_OUT = ("outdated", "refused", "changed", "expired", "repeated")
 StoreProgress = Callable[[Iterator[bytes], int], AbstractContextManager[Iterator[bytes]]]
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryReport:
+class HistoryReport(Struct, frozen=True):
     """The result of an import of a history."""
 
     read: Mapping[str, int]
@@ -35,8 +35,7 @@ class HistoryReport:
     """What was stored; None for a dry run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRequest:
+class HistoryRequest(Struct, frozen=True, kw_only=True):
     """What to import."""
 
     file: Path

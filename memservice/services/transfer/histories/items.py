@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
+
+class Utterance(Struct, frozen=True):
     """A message of a conversation. Those of one session follow each other in the order of the
     conversation; other sessions may come between."""
 
@@ -28,8 +28,7 @@ class Utterance:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """A memory about a peer."""
 
     peer: str
@@ -41,8 +40,7 @@ class Statement:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Outdated:
+class Outdated(Struct, frozen=True):
     """A memory that its system marked as no longer true. It is counted, not stored."""
 
 

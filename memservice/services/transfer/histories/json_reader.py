@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import IO, Any, NoReturn
+
+from msgspec import Struct
 
 from memservice.services.transfer.lines import UnreadableExport
 
@@ -19,8 +20,7 @@ NEAR_END = 16
 _SPACE = " \t\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A value of the document."""
 
     key: str

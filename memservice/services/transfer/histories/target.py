@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from memservice.domain import records as r
 from memservice.domain.errors import NoStore
@@ -17,8 +18,7 @@ from memservice.spi.rows import BY_KEY
 BATCH_SIZE = 1_000
 
 
-@dataclass(slots=True)
-class StoredSession:
+class StoredSession(Struct):
     """The messages of a session that is in the target."""
 
     uid: str

@@ -6,9 +6,10 @@ import copy
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec.structs import asdict, fields, replace
 
 from memservice.domain.filters.ast import TRUE, Condition
 from memservice.domain.filters.evaluate import matches
@@ -157,11 +158,10 @@ _TIMES = {
 
 
 def _written(row: Any) -> str:
-    values = {field.name: getattr(row, field.name) for field in fields(row)}
     return json.dumps(
         {
             name: value.isoformat() if isinstance(value, datetime) else value
-            for name, value in values.items()
+            for name, value in asdict(row).items()
         }
     )
 
