@@ -11,6 +11,8 @@ from contextvars import copy_context
 from threading import Lock
 from typing import TypeVar
 
+from memservice.spi.waiting import about_to_wait
+
 T = TypeVar("T")
 
 OPEN_SECONDS = 5.0
@@ -56,6 +58,7 @@ class TimedCalls:
     def within(self, seconds: float, fn: Callable[[], T]) -> T:
         """As `call`, for a service that is called even while it fails."""
         future = self._threads().submit(copy_context().run, fn)
+        about_to_wait()
         try:
             return future.result(seconds)
         except FutureTimeout:

@@ -46,7 +46,9 @@ ABANDONED_SECONDS = 60
 TCP_TIMEOUT_SECONDS = 10
 """A connection is closed if a packet is not acknowledged for this time."""
 
-
+DISTANT_SECONDS = 0.002
+"""A round trip that is longer leaves a processor idle, where few requests run at a time: a cheap
+read waits for one to three of them, and needs two milliseconds of a processor."""
 SETTINGS_REJECTED = "unsupported startup parameter"
 """Part of PgBouncer's error for a connection with settings, unless it is configured to ignore
 them."""
@@ -56,6 +58,8 @@ class _Observed(Struct):
     """Properties of the server that were observed while connecting."""
 
     rejects_settings: bool = False
+    round_trip_seconds: float = math.inf
+    """Of the quickest first query of a connection: others are delayed by other threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,11 @@ class ConnectionConfig:
     durable: bool = True
     prepares: bool = True
     _observed: _Observed = field(default_factory=_Observed, init=False, repr=False, compare=False)
+
+    @property
+    def is_distant(self) -> bool:
+        """Whether threads wait for this database so long that others should run meanwhile."""
+        return self._observed.round_trip_seconds > DISTANT_SECONDS
 
     def connect(self, application_name: str | None = None, **settings: str) -> Driver:
         """A new connection without implicit transactions, usable from one thread at a time.
@@ -118,11 +127,7 @@ class ConnectionConfig:
         # libpq takes whole seconds, and 0 means no timeout.
         arguments["connect_timeout"] = max(1, math.ceil(self.connect_seconds))
         driver = self._connected(arguments, options)
-        try:
-            _detect_pooler(driver, server_settings)
-        except BaseException:
-            driver.close()
-            raise
+        self._observe(driver, server_settings)
         driver.prepare_threshold = PREPARED_AFTER if self.prepares and not driver.pooler else None
         driver.prepared_max = MAX_PREPARED
         driver.adapters.register_dumper(FloatArray, FloatArrayDumper)
@@ -133,6 +138,18 @@ class ConnectionConfig:
             driver.adapters.register_dumper(int, dumper)
         set_json_loads(read, driver)
         return driver
+
+    def _observe(self, driver: Driver, server_settings: Mapping[str, str]) -> None:
+        """Detect a pooler, and how distant the server is, by one query."""
+        began = time.perf_counter()
+        try:
+            _detect_pooler(driver, server_settings)
+        except BaseException:
+            driver.close()
+            raise
+        self._observed.round_trip_seconds = min(
+            self._observed.round_trip_seconds, time.perf_counter() - began
+        )
 
     def _connected(self, arguments: Mapping[str, Any], options: str) -> Driver:
         if not self._observed.rejects_settings:

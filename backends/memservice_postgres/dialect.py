@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from memservice.domain.errors import ConfigurationError
+from memservice.spi.waiting import about_to_wait
 from memservice_postgres import errors, json_conditions
 from memservice_postgres.committing import commit
 from memservice_postgres.connections import (
@@ -28,6 +29,7 @@ from memservice_postgres.connections import (
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_postgres.waiting_pool import WaitingPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
+from memservice_sql.row_turns import RowTurns, Turn
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.tables import metadata
 
@@ -78,6 +80,7 @@ class PostgresDialect(SqlDialect):
                 "pool_recycle": recycle,
                 "pool_use_lifo": lifo,
             }
+        self._row_turns = RowTurns()
         self._inserts: dict[tuple[str, bool, bool], str] = {}
         self._unique: dict[str | None, tuple[str, tuple[str, ...]]] = {
             index.name: (table.name, tuple(index.columns.keys()))
@@ -100,12 +103,14 @@ class PostgresDialect(SqlDialect):
             sa.event.listen(engine, "checkin", _record_use)
         return engine
 
-    def writer_turn(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def writer_turn(self) -> Turn:
+        return self._row_turns.turn()
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:
         driver = driver_of(connection)
+        if self._config.is_distant:
+            about_to_wait()
         try:
             execute_directly(driver, _BEGIN[writing] + driver.settings)
             try:
@@ -128,6 +133,8 @@ class PostgresDialect(SqlDialect):
             with self.transaction(connection, writing=False):
                 yield
             return
+        if self._config.is_distant:
+            about_to_wait()
         try:
             yield
         finally:

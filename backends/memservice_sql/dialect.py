@@ -19,6 +19,7 @@ from memservice.domain.filters.ast import (
     KeyOneOf,
     KeySubstring,
 )
+from memservice_sql.row_turns import Turn
 from memservice_sql.statements import Cursor, Slots
 
 JsonLeaf = Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
@@ -59,9 +60,10 @@ class SqlDialect(ABC):
         process."""
 
     @abstractmethod
-    def writer_turn(self) -> AbstractContextManager[None]:
+    def writer_turn(self) -> AbstractContextManager[Turn | None]:
         """Entered before a writing transaction takes a connection. A database with one writer at a
-        time queues the writers here."""
+        time queues the writers here, and returns None; another one queues them for the first row
+        that they lock."""
 
     @abstractmethod
     def transaction(

@@ -17,6 +17,7 @@ from memservice.spi.schema import BY_RECORD as SPECS
 from memservice_sql.conditions import Filterable, Shape, shape, to_sql
 from memservice_sql.dialect import SqlDialect
 from memservice_sql.mapping import Mapping
+from memservice_sql.row_turns import Turn
 from memservice_sql.statements import Cursor, Slots, Statements, Writer
 from memservice_sql.tables import BY_RECORD, LIST_TABLES, ListTable
 from memservice_sql.types import KEY, UtcDateTime
@@ -85,9 +86,18 @@ def _in_unique(record: type[Any]) -> frozenset[str]:
 class SqlRows:
     """`memservice.spi.rows.Rows` in one transaction."""
 
-    def __init__(self, store: Store, connection: sa.Connection, *, read_only: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        connection: sa.Connection,
+        *,
+        read_only: bool,
+        turn: Turn | None = None,
+    ) -> None:
+        """`turn`: of the transaction, with the first row that it locks."""
         self.store = store
         self.read_only = read_only
+        self._turn = turn
         self.use_connection(connection)
 
     def use_connection(self, connection: sa.Connection) -> None:
@@ -112,6 +122,8 @@ class SqlRows:
             # this one. Read-only transactions take no lock.
             return query.with_for_update(key_share=True) if lock else query
 
+        if lock and self._turn is not None:
+            self._turn.wait((record, shape_, *map(str, values)))
         row = self.run(("get", record, shape_, lock), write, values).fetchone()
         return cast("R | None", info.mapping.one(row))
 

@@ -62,10 +62,14 @@ class SqlStorage(BaseStorage):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        with self.translated(), self._dialect.writer_turn(), self.engine.connect() as connection:
-            with self._dialect.transaction(connection, writing=True):
-                self._require_version(connection)
-                yield SqlTransaction(SqlRows(self._store, connection, read_only=False))
+        with (
+            self.translated(),
+            self._dialect.writer_turn() as turn,
+            self.engine.connect() as connection,
+            self._dialect.transaction(connection, writing=True),
+        ):
+            self._require_version(connection)
+            yield SqlTransaction(SqlRows(self._store, connection, read_only=False, turn=turn))
 
     @contextmanager
     def snapshot(self) -> Iterator[Transaction]:

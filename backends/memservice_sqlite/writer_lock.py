@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from memservice.domain.errors import Unavailable
+from memservice.spi.waiting import about_to_wait
 from memservice_sqlite import connections
 
 SUFFIX = "-lock"
@@ -42,7 +43,7 @@ class WriterLock:
 
     def __enter__(self) -> None:
         deadline = time.monotonic() + self._seconds
-        if not self._threads.acquire(timeout=self._seconds):
+        if not self._threads.acquire(blocking=False) and not self._wait_for_threads():
             raise Unavailable(
                 "the database stayed locked by other writes of this process for "
                 f"{self._seconds:g} s"
@@ -52,6 +53,10 @@ class WriterLock:
         except BaseException:
             self._threads.release()
             raise
+
+    def _wait_for_threads(self) -> bool:
+        about_to_wait()
+        return self._threads.acquire(timeout=self._seconds)
 
     def __exit__(self, *_: object) -> None:
         try:

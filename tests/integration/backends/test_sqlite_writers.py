@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import statistics
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from memservice.spi.storage import Transaction
+from memservice.spi.waiting import on_wait
 from memservice_sqlite.storage import SqliteStorage
 from memservice_sqlite.writer_lock import SUFFIX
 from support.processes import preloaded
@@ -44,6 +46,29 @@ while storage.write(count) is None:
     pass
 storage.close()
 """
+
+
+def test_a_thread_says_that_it_waits_for_another_writer_and_only_then(
+    storage: SqliteStorage,
+) -> None:
+    reported = threading.Event()
+
+    def write() -> None:
+        on_wait(reported.set)
+        storage.write(lambda tx: tx.facts.set("name", ""))
+
+    alone = threading.Thread(target=write)
+    alone.start()
+    alone.join(30)
+    assert not reported.is_set()
+    second = threading.Thread(target=write)
+
+    def while_another_waits(tx: Transaction) -> None:
+        second.start()
+        assert reported.wait(30)
+
+    storage.write(while_another_waits)
+    second.join(30)
 
 
 def transactions(tx: Transaction) -> int:

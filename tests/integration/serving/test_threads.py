@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from memservice.serving import threads as serving_threads
 from memservice.serving.threads import Threads
+from memservice.spi.waiting import about_to_wait
 from support.processes.processes import eventually
 
 SECONDS = 30.0
@@ -92,3 +94,118 @@ def test_threads_end_after_the_jobs_before() -> None:
     for thread in ended:
         thread.join(SECONDS)
         assert not thread.is_alive()
+
+
+@pytest.fixture
+def many() -> Iterator[Threads]:
+    threads = Threads(20)
+    yield threads
+    threads.shutdown()
+
+
+@pytest.fixture
+def jobs_stay_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_threads, "NEW_SECONDS", 1_000.0)
+    monkeypatch.setattr(serving_threads.time, "sleep", lambda seconds: threading.Event().wait(0.01))
+
+
+class Blocked:
+    """Jobs that note that they began, and go on when they are told to."""
+
+    def __init__(self, number: int) -> None:
+        self.began: list[int] = []
+        self.ended: list[int] = []
+        self._may_end = [threading.Event() for _ in range(number)]
+
+    def job(self, number: int) -> Callable[[], None]:
+        def run() -> None:
+            self.began.append(number)
+            assert self._may_end[number].wait(SECONDS)
+            self.ended.append(number)
+
+        return run
+
+    def end(self, *numbers: int) -> None:
+        for number in numbers:
+            self._may_end[number].set()
+
+
+@pytest.mark.usefixtures("jobs_stay_new")
+def test_few_new_jobs_run_at_once_and_in_order(many: Threads) -> None:
+    blocked = Blocked(7)
+    for number in range(7):
+        many.submit(blocked.job(number))
+    eventually(lambda: sorted(blocked.began) == [0, 1, 2, 3])
+    assert many.waiting == 3
+    blocked.end(2)
+    eventually(lambda: blocked.began[4:] == [4])
+    blocked.end(0, 1)
+    eventually(lambda: sorted(blocked.began[5:]) == [5, 6])
+    assert many.waiting == 0
+    blocked.end(3, 4, 5, 6)
+    eventually(lambda: len(blocked.ended) == 7)
+
+
+@pytest.mark.usefixtures("jobs_stay_new")
+def test_jobs_that_fail_let_others_begin(many: Threads) -> None:
+    done = threading.Event()
+    for _ in range(10):
+        many.submit(lambda: [][1])
+    many.submit(done.set)
+    assert done.wait(SECONDS)
+
+
+def test_jobs_that_take_long_keep_no_others_waiting(many: Threads) -> None:
+    blocked = Blocked(21)
+    for number in range(21):
+        many.submit(blocked.job(number))
+    eventually(lambda: len(blocked.began) == 20)
+    assert many.waiting == 1, "there are twenty threads"
+    blocked.end(*range(21))
+    eventually(lambda: len(blocked.ended) == 21)
+
+
+@pytest.mark.usefixtures("jobs_stay_new")
+def test_jobs_that_say_that_they_wait_keep_no_others_waiting(many: Threads) -> None:
+    blocked = Blocked(9)
+
+    def waiting_job(number: int) -> Callable[[], None]:
+        job = blocked.job(number)
+
+        def run() -> None:
+            about_to_wait()
+            about_to_wait()  # a second time changes nothing
+            job()
+
+        return run
+
+    for number in range(5):
+        many.submit(waiting_job(number))
+    eventually(lambda: len(blocked.began) == 5)
+    for number in range(5, 9):
+        many.submit(blocked.job(number))
+    eventually(lambda: len(blocked.began) == 9)
+    blocked.end(*range(9))
+    eventually(lambda: len(blocked.ended) == 9)
+
+
+def test_a_job_that_ended_says_nothing_for_the_next_one(many: Threads) -> None:
+    """Each job of a thread is new again."""
+    states: list[bool] = []
+    done = threading.Semaphore(0)
+
+    def note() -> None:
+        states.append(len(many._new) == 1)
+        about_to_wait()
+        states.append(len(many._new) == 0)
+        done.release()
+
+    for _ in range(3):
+        many.submit(note)
+        assert done.acquire(timeout=SECONDS)
+        eventually(lambda: many._idle == many._started)
+    assert states == [True] * 6
+
+
+def test_other_threads_may_say_that_they_wait() -> None:
+    about_to_wait()

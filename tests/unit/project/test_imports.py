@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "plugins": CONFIGURED,
     "reasoning": CONFIGURED | {"reasoning"},
     "telemetry": CONFIGURED | {"telemetry", "__init__"},
-    "timed_calls": set(),
+    "timed_calls": {"spi"},
     "runtime": CONFIGURED | {"reasoning", "telemetry", "timed_calls"},
     "services": RULES | {"__init__"},
     "pipeline": RULES | {"pipeline"},
