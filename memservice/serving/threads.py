@@ -71,8 +71,11 @@ class Threads:
     def shutdown(self) -> None:
         """Let the threads end after the jobs that were submitted. The interpreter waits for them at
         its exit."""
-        for _ in range(self._number):
-            self._begun.put(None)
+        with self._lock:
+            while self._jobs:
+                self._begun.put(self._next(time.monotonic()))
+            for _ in range(self._number):
+                self._begun.put(None)
 
     def _begin(self, now: float) -> None:
         """Hand jobs over to threads, as many as may begin."""

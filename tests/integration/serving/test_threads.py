@@ -115,11 +115,13 @@ class Blocked:
     def __init__(self, number: int) -> None:
         self.began: list[int] = []
         self.ended: list[int] = []
+        self.threads: set[threading.Thread] = set()
         self._may_end = [threading.Event() for _ in range(number)]
 
     def job(self, number: int) -> Callable[[], None]:
         def run() -> None:
             self.began.append(number)
+            self.threads.add(threading.current_thread())
             assert self._may_end[number].wait(SECONDS)
             self.ended.append(number)
 
@@ -128,6 +130,15 @@ class Blocked:
     def end(self, *numbers: int) -> None:
         for number in numbers:
             self._may_end[number].set()
+
+
+def waiting_job(job: Callable[[], None]) -> Callable[[], None]:
+    def run() -> None:
+        about_to_wait()
+        about_to_wait()  # a second time changes nothing
+        job()
+
+    return run
 
 
 @pytest.mark.usefixtures("jobs_stay_new")
@@ -155,6 +166,34 @@ def test_jobs_that_fail_let_others_begin(many: Threads) -> None:
     assert done.wait(SECONDS)
 
 
+@pytest.mark.usefixtures("jobs_stay_new")
+def test_jobs_that_wait_for_others_are_done_before_threads_end() -> None:
+    own = Threads(20)
+    earlier, blocked = Blocked(8), Blocked(8)
+    for number in range(8):
+        own.submit(waiting_job(earlier.job(number)))
+    eventually(lambda: len(earlier.began) == 8)
+    earlier.end(*range(8))
+    eventually(lambda: own._idle == 8)
+
+    def wait_for_others() -> None:
+        blocked.job(0)()
+        about_to_wait()  # lets a job begin, for which there is no idle thread any more
+
+    own.submit(wait_for_others)
+    for number in range(1, 8):
+        own.submit(blocked.job(number))
+    eventually(lambda: len(blocked.began) == 4)
+    own.shutdown()
+    blocked.end(0)
+    eventually(lambda: 0 in blocked.ended)
+    blocked.end(*range(1, 8))
+    eventually(lambda: sorted(blocked.ended) == list(range(8)))
+    for thread in blocked.threads | earlier.threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+
+
 def test_jobs_that_take_long_keep_no_others_waiting(many: Threads) -> None:
     blocked = Blocked(21)
     for number in range(21):
@@ -168,19 +207,8 @@ def test_jobs_that_take_long_keep_no_others_waiting(many: Threads) -> None:
 @pytest.mark.usefixtures("jobs_stay_new")
 def test_jobs_that_say_that_they_wait_keep_no_others_waiting(many: Threads) -> None:
     blocked = Blocked(9)
-
-    def waiting_job(number: int) -> Callable[[], None]:
-        job = blocked.job(number)
-
-        def run() -> None:
-            about_to_wait()
-            about_to_wait()  # a second time changes nothing
-            job()
-
-        return run
-
     for number in range(5):
-        many.submit(waiting_job(number))
+        many.submit(waiting_job(blocked.job(number)))
     eventually(lambda: len(blocked.began) == 5)
     for number in range(5, 9):
         many.submit(blocked.job(number))
