@@ -31,6 +31,7 @@ from memservice.spi.llm import (
     Turn,
 )
 from memservice.spi.reasoner import Origin, Spent
+from memservice.spi.waiting import about_to_wait
 
 MAX_REQUESTED_PAUSE = 60.0
 """Seconds. If a provider requests a longer pause, the call fails instead of waiting."""
@@ -374,6 +375,7 @@ class _CallRecord:
         is_stream: bool,
     ) -> None:
         self._caller, self._target, self._last = client, tries.target, tries.last
+        about_to_wait()
         self._began = time.monotonic()
         origin = client._origin
         self._call = ModelCall(

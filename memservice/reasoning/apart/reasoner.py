@@ -34,6 +34,7 @@ from memservice.spi.reasoner import (
     Summarized,
     SummarizeRequest,
 )
+from memservice.spi.waiting import about_to_wait
 
 T = TypeVar("T")
 
@@ -148,6 +149,7 @@ class Apart:
             + body
             + b"}"
         )
+        about_to_wait()
         one = self._take()
         answer: dict[str, Any] | None = None
         try:

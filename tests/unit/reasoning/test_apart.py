@@ -33,6 +33,7 @@ from memservice.spi.reasoner import (
     DeriveRequest,
     SummarizeRequest,
 )
+from memservice.spi.waiting import on_wait
 from memservice.testing.reasoner import FACTS, NOW, ReasonerContract, conclusion, say
 from memservice_extractive import memservice_reasoners
 from memservice_extractive.reasoner import ExtractiveReasoner
@@ -136,6 +137,14 @@ def test_one_process_serves_all_requests_and_starts_with_the_first(reasoner: Apa
         reasoner.summarize(SummarizeRequest("short", [say(1, "a", "x")], None, 10)).content
         == "1 messages"
     )
+
+
+def test_a_thread_reports_that_it_waits_for_the_process(reasoner: Apart) -> None:
+    reports: list[str] = []
+    on_wait(lambda: reports.append(""))
+    ask(reasoner, "pid")
+    on_wait(None)
+    assert reports == [""]
 
 
 def test_an_endless_request_is_ended_without_blocking_the_caller(reasoner: Apart) -> None:
