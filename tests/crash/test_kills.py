@@ -98,7 +98,7 @@ def without_ends(stored: dict[str, list[Message]], folder: Path) -> tuple[Held, 
                 Draft(message.content, message.author) for message in texts[start : start + 50]
             ]
             messages.create(rt, Principal(admin=True), "w", session, drafts)
-    Worker(rt).run_until_idle(60)
+    Worker(rt).run_until_idle(240)  # up to 6,640 messages, beside other tests
     rows = found_in(rt)
     rt.close()
     return rows
