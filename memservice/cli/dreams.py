@@ -4,8 +4,10 @@ running server."""
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from memservice.cli.operator import OPERATOR
@@ -66,10 +68,14 @@ def show(state: State, /, id: str, workspace: str, as_json: bool) -> None:
         rt.storage.check()
         dream = dream_descriptions.show(rt, OPERATOR, workspace, id)
     if as_json:
-        click.echo(json.dumps(asdict(dream), default=str, ensure_ascii=False))
+        click.echo(json.dumps(asdict(dream), default=_json_value, ensure_ascii=False))
         return
     for line in _lines(dream):
         click.echo(printable(line))
+
+
+def _json_value(value: Any) -> Any:
+    return asdict(value) if isinstance(value, Struct) else str(value)
 
 
 def _lines(dream: Dream) -> list[str]:

@@ -89,7 +89,10 @@ def test_a_held_dream_is_listed_shown_applied_and_undone(store: Store) -> None:
     text = store.run("show", uid).stdout
     assert "reason: it supersedes 7 of 8 conclusions; at most 5 are allowed" in text
     assert text.count("Alice likes tea") == 7
-    assert json.loads(store.run("show", uid, "--json").stdout)["state"] == "held"
+    dream = json.loads(store.run("show", uid, "--json").stdout)
+    assert dream["state"] == "held"
+    assert {change["action"] for change in dream["changes"]} <= {"create", "supersede"}
+    assert len(dream["changes"]) == dream["created"] + dream["superseded"] > 0
     assert store.run("apply", uid).stdout == "a worker applies it\n"
     store.work()
     assert (store.live(), "done" in store.run("list").stdout) == (1, True)
