@@ -47,8 +47,8 @@ TCP_TIMEOUT_SECONDS = 10
 """A connection is closed if a packet is not acknowledged for this time."""
 
 DISTANT_SECONDS = 0.002
-"""A round trip that is longer leaves a processor idle, where few requests run at a time: a cheap
-read waits for one to three of them, and needs two milliseconds of a processor."""
+"""A database with a longer round trip is distant. A cheap read makes one to three round trips and
+needs two milliseconds of a processor: the few requests that run at a time would leave it idle."""
 SETTINGS_REJECTED = "unsupported startup parameter"
 """Part of PgBouncer's error for a connection with settings, unless it is configured to ignore
 them."""
@@ -59,7 +59,7 @@ class _Observed(Struct):
 
     rejects_settings: bool = False
     round_trip_seconds: float = math.inf
-    """Of the quickest first query of a connection: others are delayed by other threads."""
+    """Of the quickest first query of a connection: other threads delay most of them."""
 
 
 @dataclass(frozen=True, slots=True)

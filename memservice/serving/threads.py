@@ -23,6 +23,8 @@ percentile of a read from PostgreSQL was 142 to 157 ms without a limit, 71 to 10
 NEW_SECONDS = 0.05
 """How long a job is new. One that takes longer waits for something, most of the time: a model, a
 lock, a client that reads slowly."""
+WATCH_SECONDS = 0.025
+"""How often a thread looks for jobs that are no longer new."""
 
 
 class Threads:
@@ -44,7 +46,7 @@ class Threads:
         self._new: dict[Job, float] = {}
         """New jobs, and when each began, in this order."""
         self._has_watcher = False
-        """Whether a thread looks for jobs that are no longer new. One does while jobs wait."""
+        """Whether a thread runs `_watch`. One does while jobs wait."""
 
     @property
     def waiting(self) -> int:
@@ -115,6 +117,7 @@ class Threads:
             job()
         except BaseException:
             log.exception("a request could not be answered")
+        waiting.on_wait(None)
         with self._lock:
             self._new.pop(job, None)
             if self._jobs and len(self._new) < MAX_NEW:
@@ -123,8 +126,9 @@ class Threads:
             return None
 
     def _watch(self) -> None:
+        """Let jobs begin when others are no longer new, until none waits."""
         while True:
-            time.sleep(NEW_SECONDS / 2)
+            time.sleep(WATCH_SECONDS)
             with self._lock:
                 now = time.monotonic()
                 for job in [job for job, began in self._new.items() if now - began > NEW_SECONDS]:

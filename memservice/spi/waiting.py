@@ -1,4 +1,4 @@
-"""How a thread tells that it is going to wait for something outside of its process."""
+"""How a thread reports that it is going to wait for something outside of its process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def on_wait(call: Callable[[], None] | None) -> None:
 
 def about_to_wait() -> None:
     """Call it before this thread waits for another program, or for another transaction, longer than
-    a query takes. A server then begins another request meanwhile, which it would begin only after
-    a twentieth of a second otherwise. Does nothing in threads that answer no requests."""
+    a query takes. The server then begins another request at once, and not after 50 ms. Does nothing
+    in threads that answer no requests."""
     if _thread.on_wait is not None:
         _thread.on_wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -31,6 +32,10 @@ def queued(turns: RowTurns) -> int:
     return sum(map(len, turns._queues.values()))
 
 
+def wait_for_queue(turns: RowTurns, length: int) -> None:
+    eventually(lambda: queued(turns) == length)
+
+
 def test_turns_are_given_in_the_order_of_arrival() -> None:
     turns = RowTurns()
     order: list[int] = []
@@ -44,8 +49,8 @@ def test_turns_are_given_in_the_order_of_arrival() -> None:
     with turns.turn() as turn:
         turn.wait("row")
         for number in range(8):
-            threads.append(started(lambda number=number: write(number)))  # type: ignore[misc]
-            eventually(lambda number=number: queued(turns) == number + 1)
+            threads.append(started(partial(write, number)))
+            wait_for_queue(turns, number + 1)
         assert order == []
     for thread in threads:
         thread.join(SECONDS)
@@ -135,8 +140,8 @@ def test_writers_of_a_row_commit_in_the_order_of_arrival() -> None:
     threads = [started(lambda: storage.write(first))]
     assert has_lock.wait(SECONDS)
     for number in range(5):
-        threads.append(started(lambda number=number: write(number)))  # type: ignore[misc]
-        eventually(lambda number=number: queued(turns) == number + 1)
+        threads.append(started(partial(write, number)))
+        wait_for_queue(turns, number + 1)
     may_end.set()
     for thread in threads:
         thread.join(SECONDS)

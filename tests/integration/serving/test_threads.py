@@ -106,7 +106,6 @@ def many() -> Iterator[Threads]:
 @pytest.fixture
 def jobs_stay_new(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_threads, "NEW_SECONDS", 1_000.0)
-    monkeypatch.setattr(serving_threads.time, "sleep", lambda seconds: threading.Event().wait(0.01))
 
 
 class Blocked:
@@ -205,7 +204,7 @@ def test_jobs_that_take_long_keep_no_others_waiting(many: Threads) -> None:
 
 
 @pytest.mark.usefixtures("jobs_stay_new")
-def test_jobs_that_say_that_they_wait_keep_no_others_waiting(many: Threads) -> None:
+def test_jobs_that_report_a_wait_keep_no_others_waiting(many: Threads) -> None:
     blocked = Blocked(9)
     for number in range(5):
         many.submit(waiting_job(blocked.job(number)))
@@ -217,8 +216,7 @@ def test_jobs_that_say_that_they_wait_keep_no_others_waiting(many: Threads) -> N
     eventually(lambda: len(blocked.ended) == 9)
 
 
-def test_a_job_that_ended_says_nothing_for_the_next_one(many: Threads) -> None:
-    """Each job of a thread is new again."""
+def test_each_job_of_a_thread_is_new(many: Threads) -> None:
     states: list[bool] = []
     done = threading.Semaphore(0)
 
@@ -235,5 +233,5 @@ def test_a_job_that_ended_says_nothing_for_the_next_one(many: Threads) -> None:
     assert states == [True] * 6
 
 
-def test_other_threads_may_say_that_they_wait() -> None:
+def test_a_report_of_any_other_thread_changes_nothing() -> None:
     about_to_wait()

@@ -44,7 +44,7 @@ NAMES = {
 }  # fmt: skip
 """Fields with ids, names and states."""
 
-TEXTS = {
+TEXTS: dict[type[Any], set[str]] = {
     r.Workspace: {"metadata", "configuration"},
     r.Peer: {"metadata", "configuration"},
     r.Session: {"metadata", "configuration"},
