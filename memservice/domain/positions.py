@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,6 +52,19 @@ class PositionTable(Mapping[int, Position]):
         """By key of a message, that of its author."""
         return dict(zip(self._row_of, self.columns[AUTHOR].tolist(), strict=True))
 
+    def at(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Position]:
+        """Those of these pairs, each a session and a seq, that have a message."""
+        import numpy as np
+
+        sessions, seqs = self.columns[SESSION], self.columns[SEQ]
+        rows = np.flatnonzero(
+            np.isin(sessions, [session for session, _ in pairs])
+            & np.isin(seqs, [seq for _, seq in pairs])
+        )
+        keys = self.columns[KEY, rows].tolist()
+        near = zip(sessions[rows].tolist(), seqs[rows].tolist(), keys, strict=True)
+        return {(one, seq): self[key] for one, seq, key in near if (one, seq) in pairs}
+
     def keys(self) -> KeysView[int]:
         return self._row_of.keys()
 
@@ -71,7 +84,6 @@ class PositionTable(Mapping[int, Position]):
         """With those of these positions that it does not have."""
         import numpy as np
 
-        added = PositionTable.of(
-            position for key, position in others.items() if key not in self._row_of
-        )
-        return PositionTable(np.concatenate([self.columns, added.columns], axis=1))
+        table = others if isinstance(others, PositionTable) else PositionTable.of(others.values())
+        added = table.columns[:, ~np.isin(table.columns[KEY], self.columns[KEY])]
+        return PositionTable(np.concatenate([self.columns, added], axis=1))

@@ -110,6 +110,16 @@ def hits_among(hits: Sequence[TextHit], keys: Container[int]) -> Sequence[TextHi
     return list(compress(hits, chosen))
 
 
+def keys_with_all(hits: Sequence[TextHit], terms: Collection[str]) -> list[int]:
+    """The keys of the hits that contain each of these terms."""
+    if not isinstance(hits, HitTable):
+        return [hit.key for hit in hits if all(hit.terms.get(term) for term in terms)]
+    if not set(hits.terms).issuperset(terms):
+        return []
+    counts = hits.counts[:, [hits.terms.index(term) for term in terms]]
+    return [int(key) for key in hits.keys[counts.all(axis=1)]]
+
+
 class TextMatches(Struct, frozen=True):
     """Candidates in no particular order, with the workspace's own statistics for this kind of row.
 

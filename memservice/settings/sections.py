@@ -374,7 +374,11 @@ class Search(Group):
         high=10,
     )
     date_boost: float = setting(
-        0.1, "added, in each list, if the message is of a day named in the query", low=0, high=10
+        0.1,
+        "added, in each list, if the message is of a day named in the query; twice that if it "
+        "mentions the day",
+        low=0,
+        high=10,
     )
     neighbour_weight: float = setting(
         0.5,

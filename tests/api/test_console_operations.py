@@ -506,6 +506,7 @@ def test_search_shows_the_parts_of_each_score(site: Site) -> None:
     ((conclusion, parts),) = result.conclusions.explained
     assert conclusion.content == "likes green tea"
     assert parts.vector is not None
+    assert parts.vector.similarity is not None
     assert parts.vector.similarity > 0.5
     assert "Ranked by text. 3 candidates." in page.text
     assert "Ranked by text and vector. 1 candidate." in page.text

@@ -38,7 +38,7 @@ def talk(services: Services, session: str = "s") -> None:
         services.say(
             f"{session}{number}",
             ("user", f"My knee is fine. The long run may cost {number + 80} dollars."),
-            ("assistant", ANSWER),
+            ("assistant", f"{ANSWER} That is answer {number}."),
         )
 
 

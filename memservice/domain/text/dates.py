@@ -41,6 +41,12 @@ class NamedDate(Struct, frozen=True):
     day: int | None = None
     year: int | None = None
 
+    @property
+    def words(self) -> str:
+        """`4 October 2023`, without what is not named."""
+        parts = (self.day, MONTHS[self.month - 1], self.year)
+        return " ".join(str(part) for part in parts if part is not None)
+
     def matches(self, at: datetime) -> bool:
         """Whether `at` falls on it, in UTC."""
         at = at.astimezone(UTC)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from memservice.domain import ranking
 from memservice.domain.filters import TRUE, Condition, all_of, equals
 from memservice.domain.positions import Position, PositionTable
+from memservice.domain.ranking import TextMatches
 from memservice.domain.records import Message, Space
 from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
@@ -26,7 +27,9 @@ from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
 from memservice.services.retrieval import boosts, bridges, vector_query
 from memservice.services.retrieval.boosts import Boosting
+from memservice.services.retrieval.distinct import Distinct
 from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.replies import replies, with_replies
 from memservice.services.retrieval.text_matches import TextSearch
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
@@ -87,7 +90,7 @@ class MessageRanking(Struct, frozen=True):
             if depth == first:
                 matching = self.tx.rows.page(Message, fitting, NEWEST_STORED, EXACT_RANKING_MAX + 1)
                 if len(matching) <= EXACT_RANKING_MAX:
-                    return self._rank_among(matching, sources)[:limit]
+                    return Distinct(self._rank_among(matching, sources)).messages[:limit]
             depth *= 4
 
     def _narrowing(self) -> tuple[Condition, IndexFilter]:
@@ -103,16 +106,16 @@ class MessageRanking(Struct, frozen=True):
     def _first_matching(
         self, ranked: Sequence[int], condition: Condition, limit: int
     ) -> list[Message]:
-        """The first `limit` of the ranked messages that match, in order. Reads no more rows than
-        necessary."""
-        messages: list[Message] = []
+        """The first `limit` of the ranked messages that match, in order; those that repeat a
+        message of their author come last. Reads no more rows than necessary."""
+        distinct = Distinct(())
         start, size = 0, limit if condition == TRUE else 4 * limit
-        while start < len(ranked) and len(messages) < limit:
+        while start < len(ranked) and distinct.number < limit:
             keys = ranked[start : start + size]
             rows = self.tx.messages.matching(self.bounds.workspace, keys, condition)
-            messages += [rows[key] for key in keys if key in rows]
+            distinct.add(rows[key] for key in keys if key in rows)
             start, size = start + size, 2 * size
-        return messages[:limit]
+        return distinct.messages[:limit]
 
     def _rank(
         self, depth: int, index_filter: IndexFilter, sources: Mapping[int, float]
@@ -134,18 +137,20 @@ class MessageRanking(Struct, frozen=True):
             candidates.words,
             share=search.neighbour_weight,
         )
-        boosting = self._boosting(scores, positions)
+        boosting = self._boosting(scores, matches, positions)
         by_text = boosting.ranked(scores, positions)
         exhausted = exhausted and len(by_text) <= depth
         lists = [by_text[:depth]]
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
             hits = self._nearest(depth, index_filter)
-            missing = [key for key in hits if key not in positions]
-            positions = positions | self._positions(missing)
+            exhausted = exhausted and len(hits) < depth
+            hits |= self._similarities_of_day(by_text[:depth], positions, hits)
+            positions = self._with_positions(positions, hits)
             shared = ranking.share_similarities(hits, positions)
             lists.append(boosting.ranked(shared, positions))
-            exhausted = exhausted and len(hits) < depth
+        reply_to = self._replies(lists, positions, boosting)
+        lists = [with_replies(keys, reply_to) for keys in lists]
         if self.trace is not None:
             own = replace(candidates, matches=matches).bm25()
             self.trace.note(own, scores, hits, lists, boosting.by_key(positions), sources)
@@ -179,13 +184,15 @@ class MessageRanking(Struct, frozen=True):
             matches, positions, header_terms, candidates.words, share=search.neighbour_weight
         )
         own_scores = {key: score for key, score in scores.items() if key in by_key}
-        boosting = self._boosting(own_scores, positions)
-        lists = [boosting.ranked(own_scores, positions)]
+        boosting = self._boosting(own_scores, matches, positions)
+        lists = [boosting.ranked(scores, positions)]
         hits: dict[int, float] = {}
         if self.space is not None and self.vector is not None:
-            hits = self._nearest(len(by_key), EVERYTHING, sorted(by_key))
+            hits = self._similarities(list(by_key))
             shared = ranking.share_similarities(hits, positions)
             lists.append(boosting.ranked(shared, positions))
+        reply_to = self._replies(lists, positions, boosting)
+        lists = [[key for key in with_replies(keys, reply_to) if key in by_key] for keys in lists]
         if self.trace is not None:
             own = candidates.bm25()
             self.trace.note(own, own_scores, hits, lists, boosting.by_key(positions), sources)
@@ -203,6 +210,25 @@ class MessageRanking(Struct, frozen=True):
             return {}
         hits = vector_query.query(self.rt, self.tx, self.space, self.vector, k, index_filter, ids)
         return {hit.key: hit.score for hit in hits or []}
+
+    def _similarities(self, keys: Sequence[int]) -> dict[int, float]:
+        """Those of these messages that have a vector, by key."""
+        return self._nearest(len(keys), EVERYTHING, sorted(keys)) if keys else {}
+
+    def _similarities_of_day(
+        self, ranked: Sequence[int], positions: Mapping[int, Position], nearest: Collection[int]
+    ) -> dict[int, float]:
+        """Those of further messages of a day that the query names: what was said on it is seldom
+        similar to a date."""
+        if not self.query.dates:
+            return {}
+        return self._similarities(
+            [
+                key
+                for key in ranked
+                if key not in nearest and self.query.is_of_day(positions[key].created_at)
+            ]
+        )
 
     def _readable_keys(self, keys: Sequence[int]) -> set[int]:
         positions, session_keys = self._positions(keys), self.bounds.sessions
@@ -224,6 +250,15 @@ class MessageRanking(Struct, frozen=True):
         positions = self.tx.messages.neighbourhood(keys, ranking.WINDOW)
         return positions if self._may_read_all else positions.only(self._may_read)
 
+    def _with_positions(
+        self, positions: dict[int, Position] | PositionTable, keys: Collection[int]
+    ) -> dict[int, Position] | PositionTable:
+        """With those around messages that are not among them."""
+        others = self._around(sorted(key for key in keys if key not in positions))
+        if isinstance(positions, PositionTable):
+            return positions | others
+        return {**positions, **others}
+
     def _readable(self, positions: Iterable[Position]) -> dict[int, Position]:
         return {
             position.key: position
@@ -239,9 +274,24 @@ class MessageRanking(Struct, frozen=True):
     def _may_read(self, session_key: int, author_key: int, seq: int) -> bool:
         return self.bounds.may_read(session_key, seq) and author_key not in self.bounds.erased
 
-    def _boosting(self, scores: Mapping[int, float], positions: Mapping[int, Position]) -> Boosting:
+    def _replies(
+        self, lists: Sequence[Sequence[int]], positions: Mapping[int, Position], boosting: Boosting
+    ) -> dict[int, int]:
+        """Which replies are placed behind which questions: those of the peer that the query is
+        about."""
+        named = self.query.named
+        authors = boosting.askers if named is None else {named.key}
+        return replies(self.tx, self.bounds.workspace, lists, positions, authors)
+
+    def _boosting(
+        self,
+        scores: Mapping[int, float],
+        matches: TextMatches,
+        positions: Mapping[int, Position],
+    ) -> Boosting:
         askers = boosts.askers(self.tx, self.bounds, self.query, scores, positions)
-        return Boosting(self.rt.settings.search, self.query, askers)
+        mentions = boosts.mentions(self.query, matches, positions)
+        return Boosting(self.rt.settings.search, self.query, askers, mentions)
 
 
 def _header_terms(
@@ -258,7 +308,7 @@ def _header_terms(
             continue
         terms = query.names.get(position.author_key, _NOTHING)
         at = position.created_at
-        if at is not None and any(date.matches(at) for date in query.dates):
+        if at is not None and query.is_of_day(at):
             terms |= frozenset(analyse(f"{at.day} {at:%B %Y}"))
         if terms:
             header_terms[key] = terms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -38,6 +39,10 @@ class Query(Struct, frozen=True):
     unnamed: str
     """The query without the names of the workspace's peers: a short message that mentions a name is
     usually by the other speaker."""
+
+    def is_of_day(self, at: datetime | None) -> bool:
+        """Whether the query names this day, or its month."""
+        return at is not None and any(date.matches(at) for date in self.dates)
 
     @property
     def all_words(self) -> list[QueryWord]:

@@ -12,7 +12,7 @@ class TextPart(Struct, frozen=True):
     """A row in the list by text."""
 
     rank: int
-    """From 1, after the boosts."""
+    """From 1, after the boosts, and with replies behind their questions."""
     share: float
     """What the list adds to the final score: 1 / (k + rank)."""
     score: float | None
@@ -27,8 +27,8 @@ class VectorPart(Struct, frozen=True):
     rank: int | None
     share: float
     """0 outside of the list."""
-    similarity: float
-    """Cosine similarity to the query."""
+    similarity: float | None
+    """Cosine similarity to the query. None for the reply to a question that is in the list."""
 
 
 class SourcePart(Struct, frozen=True):
@@ -47,7 +47,7 @@ class Boosts(Struct, frozen=True):
     name: float = 0.0
     """The query names the author."""
     date: float = 0.0
-    """The query names the day."""
+    """The query names the day, or one that the message mentions."""
     asker: float = 0.0
     """The query is about its asker, who may be the author."""
 
@@ -129,9 +129,9 @@ class Trace(Struct):
         if text_rank is not None:
             share = 1.0 / (k + text_rank)
             text = TextPart(text_rank, share, self.text.get(key), self.own.get(key))
-        if key in self.similarities:
+        if key in self.similarities or vector_rank is not None:
             share = 0.0 if vector_rank is None else 1.0 / (k + vector_rank)
-            vector = VectorPart(vector_rank, share, self.similarities[key])
+            vector = VectorPart(vector_rank, share, self.similarities.get(key))
         source = self.sources.get(key)
         if source is not None:
             source = replace(source, share=source.covered / (k + source.rank))

@@ -248,7 +248,7 @@ def test_a_long_session_is_copied_in_batches_and_visible_when_complete(
         with pipeline.rt.storage.read() as tx:
             visible = tx.rows.count(Session, equals(state=ACTIVE))
             calls.append((tx.rows.count(Message) - 10, visible))
-        hits = search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("apples"))
+        hits = search.search(pipeline.rt, PRINCIPAL, WORKSPACE, SearchOptions("apples", 100))
         assert len({message.session for message in hits}) == visible, (
             "neither listed nor found by search before it is whole"
         )

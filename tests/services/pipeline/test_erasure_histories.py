@@ -40,7 +40,9 @@ def test_an_index_outside_the_storage(tmp_path: Path, index: str) -> None:
 
 
 @pytest.mark.slow
-def test_jobs_and_deliveries(tmp_path: Path, redis_url: str, receiver: Receiver) -> None:
+def test_jobs_and_deliveries(
+    tmp_path: Path, redis_url: str, receiver: Receiver, process_as_before: None
+) -> None:
     Check(tmp_path, "sqlite", jobs=redis_url, receiver=receiver).run(Plan.at_random(8, STEPS), 8)
 
 

@@ -11,10 +11,12 @@ import pytest
 
 from benchmarks.recall import __main__ as command
 from benchmarks.recall.__main__ import SHORT
+from benchmarks.recall.appointments import APPOINTMENTS, with_appointments
 from benchmarks.recall.corpora import HOPS, THIRD, corpora, generated
 from memservice.domain import tokens
 from memservice_bench.assistant import ASSISTANT, USER, assistant_conversation
 from memservice_bench.assistant_scenes import HELD_BACK, PROJECTS
+from memservice_bench.builtin import conversation
 from memservice_bench.corpus import Conversation
 from memservice_bench.hops import THE_USER
 from memservice_bench.scenes import ENGLISH
@@ -48,6 +50,24 @@ def test_evidence_is_the_message_that_states_it(talk: Conversation) -> None:
         *("information", "update", "multi-session", "temporal", "ordering", "summary"),
         *("assistant", "instruction", "preference", "contradiction"),
     }
+
+
+def test_appointments_are_for_another_day_on_which_people_talk() -> None:
+    talk = with_appointments(conversation(1, 0))
+    turns = {turn.key: turn for turn in talk.turns}
+    days = {f"{turn.at.day} {turn.at:%B %Y}" for turn in talk.turns}
+    planned = [question for question in talk.questions if question.category == "planned"]
+    assert len(planned) == len(APPOINTMENTS)
+    for question in planned:
+        ((turn, day),) = [
+            (turns[key], day)
+            for key in question.evidence
+            for day in days
+            if re.search(rf"\b{day}", turns[key].text)
+        ]
+        assert day in question.text
+        assert day != f"{turn.at.day} {turn.at:%B %Y}"
+    assert {question.category for question in talk.questions} == {"planned", "dated"}
 
 
 def test_answers_are_long_and_hold_lists_code_and_quotations(talk: Conversation) -> None:

@@ -26,7 +26,15 @@ def test_a_table_is_a_mapping_of_positions() -> None:
 def test_others_are_added_without_their_times() -> None:
     first, more = POSITIONS[:3], POSITIONS[2:]
     assert PositionTable.of(first) | by_key(more) == by_key(POSITIONS)
+    assert PositionTable.of(first) | PositionTable.of(more) == by_key(POSITIONS)
     assert PositionTable.of([]) | {} == {}
+
+
+def test_positions_are_read_by_session_and_seq() -> None:
+    table = PositionTable.of(POSITIONS)
+    pairs = {(1, 1), (0, 2), (1, 2), (0, 9)}
+    assert table.at(pairs) == {(1, 1): POSITIONS[0], (0, 2): POSITIONS[1]}
+    assert table.at(set()) == PositionTable.of([]).at(pairs) == {}
 
 
 def test_some_are_chosen_by_session_author_and_seq() -> None:

@@ -34,7 +34,7 @@ class TextScore(BaseSchema):
 
 
 class VectorScore(BaseSchema):
-    """A result with a known similarity to the query."""
+    """A result in the list by vectors, or outside of it with a known similarity to the query."""
 
     rank = Integer(
         allow_none=True,
@@ -43,7 +43,15 @@ class VectorScore(BaseSchema):
     share = Float(
         required=True, metadata={"description": "What the list adds to the score; 0 outside of it"}
     )
-    similarity = Float(required=True, metadata={"description": "Cosine similarity"})
+    similarity = Float(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": (
+                "Cosine similarity; null for the reply to a question that is in the list"
+            )
+        },
+    )
 
 
 class SourceScore(BaseSchema):
@@ -64,7 +72,10 @@ class ScoreBoosts(BaseSchema):
     """What is added, before the ranks, to scores relative to the best one."""
 
     name = Float(required=True, metadata={"description": "The query names the author"})
-    date = Float(required=True, metadata={"description": "The query names the day"})
+    date = Float(
+        required=True,
+        metadata={"description": "The query names the day, or one that the message mentions"},
+    )
     asker = Float(
         required=True,
         metadata={"description": "The query is about its asker, who may be the author"},
