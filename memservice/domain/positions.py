@@ -56,14 +56,15 @@ class PositionTable(Mapping[int, Position]):
         """Those of these pairs, each a session and a seq, that have a message."""
         import numpy as np
 
-        sessions, seqs = self.columns[SESSION], self.columns[SEQ]
-        rows = np.flatnonzero(
-            np.isin(sessions, [session for session, _ in pairs])
-            & np.isin(seqs, [seq for _, seq in pairs])
-        )
-        keys = self.columns[KEY, rows].tolist()
-        near = zip(sessions[rows].tolist(), seqs[rows].tolist(), keys, strict=True)
-        return {(one, seq): self[key] for one, seq, key in near if (one, seq) in pairs}
+        if not pairs:
+            return {}
+        # As one number, as long as no session has that many messages.
+        requested = np.array(sorted((session << 32) + seq for session, seq in pairs))
+        numbers = (self.columns[SESSION] << 32) + self.columns[SEQ]
+        nearest = np.minimum(np.searchsorted(requested, numbers), len(requested) - 1)
+        rows = np.flatnonzero(requested[nearest] == numbers)
+        positions = (Position._make((*row, None)) for row in self.columns[:, rows].T.tolist())
+        return {(position.session_key, position.seq): position for position in positions}
 
     def keys(self) -> KeysView[int]:
         return self._row_of.keys()

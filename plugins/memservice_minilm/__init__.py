@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 # Figures of benchmarks/recall/README.md, "Reach".
 SUGGESTION = (
     "memservice models add minilm: search also finds paraphrases. In talks with an assistant, 83 % "
-    "instead of 74 % of the messages that answer a question are among the first ten results"
+    "instead of 74 % of the messages that answer a question are among the first ten results, and "
+    "between people 88 % instead of 78 %"
 )
 
 

@@ -7,6 +7,10 @@ from collections.abc import Iterable
 
 from memservice.domain.records import Message
 
+SHORT = 200
+"""Characters up to which texts that differ in spaces and capital letters are the same. To compare
+longer ones in this way takes a tenth of the time of a search with 100 results."""
+
 
 class Distinct:
     """Ranked messages, of which those that repeat an earlier one of their author come last."""
@@ -19,7 +23,9 @@ class Distinct:
     def add(self, ranked: Iterable[Message]) -> None:
         """Further ones, worse than those before."""
         for message in ranked:
-            text = " ".join(message.content.split()).casefold()
+            text = message.content
+            if len(text) <= SHORT:
+                text = " ".join(text.split()).casefold()
             if self._first.setdefault((message.author_key, text), message) is not message:
                 self._repeated.append(message)
 

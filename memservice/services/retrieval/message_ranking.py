@@ -302,6 +302,9 @@ def _header_terms(
     header_terms: dict[int, frozenset[str]] = {}
     if not query.names and not query.dates:
         return header_terms
+    if isinstance(positions, PositionTable):  # without times: the query names no day
+        authors = positions.authors()
+        return {key: query.names[authors[key]] for key in hits if authors.get(key) in query.names}
     for key in hits:
         position = positions.get(key)
         if position is None:
