@@ -13,6 +13,7 @@ from benchmarks.recall import __main__ as command
 from benchmarks.recall.__main__ import SHORT
 from benchmarks.recall.appointments import APPOINTMENTS, with_appointments
 from benchmarks.recall.corpora import HOPS, THIRD, corpora, generated
+from benchmarks.recall.listeners import about_listeners
 from memservice.domain import tokens
 from memservice_bench.assistant import ASSISTANT, USER, assistant_conversation
 from memservice_bench.assistant_scenes import HELD_BACK, PROJECTS
@@ -68,6 +69,17 @@ def test_appointments_are_for_another_day_on_which_people_talk() -> None:
         assert day in question.text
         assert day != f"{turn.at.day} {turn.at:%B %Y}"
     assert {question.category for question in talk.questions} == {"planned", "dated"}
+
+
+def test_questions_about_listeners_name_the_speaker_before_the_evidence() -> None:
+    talk = conversation(1, 0)
+    turns = {turn.key: turn for turn in talk.turns}
+    questions = about_listeners(talk)
+    assert len(questions) > 10
+    for question in questions:
+        (key,) = question.evidence
+        assert turns[key - 1].speaker in question.text
+        assert turns[key].speaker not in question.text
 
 
 def test_answers_are_long_and_hold_lists_code_and_quotations(talk: Conversation) -> None:
