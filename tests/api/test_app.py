@@ -168,6 +168,7 @@ def test_a_new_server_imports_only_what_it_needs(sdk: str) -> None:
         assert "pip install 'memservice[mcp]'" in detail
 
 
+@pytest.mark.slow
 def test_routes_build_the_urls_that_werkzeug_builds() -> None:
     """Compared function by function: tests share what is compiled for equal routes."""
     rules = [rule for rule in create_app(MEMORY).url_map.iter_rules() if not rule.defaults]

@@ -529,6 +529,7 @@ class TestFailure:
         (task,) = memory.pipeline.tasks(kinds.DREAM)
         assert task.state == "done"
 
+    @pytest.mark.slow
     def test_a_long_dream_keeps_its_lease(self, open_pipeline: OpenPipeline) -> None:
         """A model takes longer than a lease lasts; no other worker may run the same dream."""
         memory = open_pipeline(DERIVER_STALE_SESSION_TIMEOUT_MINUTES="0.01")

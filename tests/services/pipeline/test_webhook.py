@@ -30,6 +30,7 @@ def pipeline(open_pipeline: OpenPipeline) -> Pipeline:
     return opened(open_pipeline)
 
 
+@pytest.mark.slow
 def test_deliveries_have_the_contracts_body_and_valid_signatures(
     pipeline: Pipeline, receiver: Receiver
 ) -> None:

@@ -135,6 +135,7 @@ def test_calls_wait_for_an_unreachable_store(
     ledger.close()
 
 
+@pytest.mark.slow
 def test_calls_that_cannot_be_stored_before_the_end_are_logged(
     open_services: OpenServices, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -397,6 +397,7 @@ def test_values_that_another_process_is_about_to_write_are_left_out(
     assert "lamps_total 3.0" in exposition(Metrics("memservice", "deriver"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "level"), [(BrokenPipeError("gone"), "DEBUG"), (ValueError("broken"), "ERROR")]
 )

@@ -137,6 +137,7 @@ def test_an_answer_with_an_error_says_what_was_refused(url: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_loop_counts_answers_and_errors(url: str) -> None:
     outcome = closed_loop(
         url, lambda n: Request("GET", "/busy" if n % 2 else "/"), 2, 0, min_requests=10

@@ -92,6 +92,7 @@ def test_the_exit_status_of_an_audit_depends_on_its_result(
     assert re.search(message, capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_hanging_audit_service_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit.main([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.3) == 0
     assert "SKIPPED: " in capsys.readouterr().out

@@ -13,6 +13,7 @@ import pytest
 from support.cpu_profile import CpuProfile, table
 
 
+@pytest.mark.slow
 def test_each_test_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw7")
     profile = CpuProfile(tmp_path / "new")

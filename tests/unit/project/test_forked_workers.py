@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import os, sys
@@ -24,6 +26,7 @@ group.terminate(5)
 """
 
 
+@pytest.mark.slow
 def test_a_fork_has_the_modules_and_its_replacement_is_a_new_interpreter() -> None:
     result = subprocess.run(
         [sys.executable, "-c", SCRIPT],

@@ -52,6 +52,7 @@ def test_functions_have_at_most_60_lines(root: Path) -> None:
     assert excused == set(LONGER), "an exception that nothing needs any more"
 
 
+@pytest.mark.slow
 def test_files_have_at_most_700_lines(root: Path) -> None:
     lengths = {
         file.relative_to(root).as_posix(): len(file.read_text(encoding="utf-8").splitlines())

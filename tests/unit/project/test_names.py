@@ -314,6 +314,7 @@ def test_plain_packages_name_things(root: Path) -> None:
     assert excused == set(PLAIN_EXCEPTIONS), "an exception that nothing needs any more"
 
 
+@pytest.mark.slow
 def test_helpers_of_tests_have_names_that_say_what_they_are(root: Path) -> None:
     wrong = []
     a_retired_word = re.compile(rf"\b({'|'.join(RETIRED_IN_TESTS)})\b")

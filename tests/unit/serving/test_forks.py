@@ -129,6 +129,7 @@ def output_of(script: str, folder: Path) -> list[str]:
     return preloaded.run_python(BEGIN + script, folder=folder).stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_a_child_has_a_name_a_session_an_environment_and_no_handlers(tmp_path: Path) -> None:
     assert output_of(LOOK, tmp_path) == ["a name True yes", "-15 False True"]
 
@@ -176,6 +177,7 @@ def run_alone(script: str, folder: Path, environment: dict[str, str]) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is mapped")
 def test_libraries_that_were_read_are_released_and_read_again(tmp_path: Path) -> None:
     assert run_alone(RELEASE, tmp_path, {}).split() == ["True", "True", "True"]
@@ -185,6 +187,7 @@ def test_only_unchanged_pages_of_libraries_are_released() -> None:
     assert list(forks._unchanged(SMAPS)) == [(0x1000, 0x3000), (0x6000, 0x7000)]
 
 
+@pytest.mark.slow
 def test_imports_are_not_collected_and_stay_out_of_later_collections() -> None:
     assert gc.isenabled()
     before = gc.get_freeze_count()

@@ -45,6 +45,7 @@ print("free-memory" in [thread.name for thread in threading.enumerate()])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="of glibc only")
 def test_what_is_free_between_allocations_is_given_back() -> None:
     # In a new interpreter, whose heap is its own.
@@ -58,6 +59,7 @@ def test_what_is_free_between_allocations_is_given_back() -> None:
     assert result.stdout.split() == ["True", "True"]
 
 
+@pytest.mark.slow
 def test_a_server_process_does_so(tmp_path: Path) -> None:
     preloaded.run(["db", "upgrade"], tmp_path, {}).check_returncode()
     result = preloaded.run_python(SERVE, folder=tmp_path)
