@@ -1,5 +1,5 @@
-"""Messages that an author repeats ("What a week.") tell nothing more: a page of results has each
-once, as long as there are others."""
+"""A page of results has each text of an author ("What a week.") once, as long as there are others
+among the candidates."""
 
 from __future__ import annotations
 

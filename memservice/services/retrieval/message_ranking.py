@@ -2,10 +2,11 @@
 (`memservice.domain.ranking`). In the text list a hit shares its score with its neighbours in the
 session, in the vector list a short one with the short ones beside it. In both lists, messages by
 the one peer and of the day that the query names get a boost, and those by the asker of a question
-in the first person. Messages that derived conclusions rest on are a third list (`bridges`).
+in the first person; short replies stand behind their questions (`replies`). Messages that derived
+conclusions rest on are a third list (`bridges`).
 
 A filter that an index cannot apply is applied last, to more and more rows, until there are enough
-or no more.
+or no more. Of the rows, those that repeat one of their author come last (`distinct`).
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ from memservice.domain.text.questions import is_question
 from memservice.spi.storage import Transaction
 
 FIRST = 30
-"""Messages at the beginning of each list whose replies are placed: what the first page of results
-is made of."""
+"""Messages at the beginning of each list whose replies are placed. With 10, the first ten results
+have as much of the evidence, and a prompt of 2,000 tokens up to one point less; 60 find no more
+(benchmarks/recall/README.md, "Replies, days and repetitions")."""
 
 
 def replies(
