@@ -151,9 +151,12 @@ class Worker:
         lanes = pools.lanes
         ended = [*take_ended(self._delivering), *lanes.ended()]
         units = self._ready(lanes)
-        for unit in units:
-            if lane_of(unit) == DELIVERIES and unit not in self._delivering:
-                self._delivering[unit] = pools.deliveries.submit(self._deliver, pools, unit, stop)
+        with self._delivery_lock:
+            for unit in units:
+                if lane_of(unit) == DELIVERIES and unit not in self._delivering:
+                    self._delivering[unit] = pools.deliveries.submit(
+                        self._deliver, pools, unit, stop
+                    )
         waiting = [unit for unit in units if lane_of(unit) != DELIVERIES and unit not in lanes]
         while not stop.is_set() and (waiting or lanes):
             while (chosen := self._next(waiting, lanes)) is not None:
@@ -197,6 +200,9 @@ class Worker:
         return unit
 
     def _deliver(self, pools: _Pools, unit: str, stop: threading.Event) -> RunReport:
+        with self._delivery_lock:
+            # The units of a round are queued: a slice has to end only if others wait.
+            pass
         report = run(
             self._rt,
             unit,

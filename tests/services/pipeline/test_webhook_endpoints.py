@@ -6,6 +6,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -80,11 +82,21 @@ def test_endpoints_that_hang_delay_no_other_work(open_pipeline: OpenPipeline) ->
         assert not thread.is_alive()
 
 
+class SlowToSubmit(ThreadPoolExecutor):
+    """The thread that queues work is interrupted after each piece, as on a busy machine."""
+
+    def submit(self, *args: Any, **named: Any) -> Any:
+        future = super().submit(*args, **named)
+        time.sleep(0.05)
+        return future
+
+
 def test_more_endpoints_than_threads_take_turns(
     open_pipeline: OpenPipeline, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An endpoint that answers just in time, and has many events, would delay all others."""
     monkeypatch.setattr(polling, "MAX_CONCURRENT_DELIVERIES", 1)
+    monkeypatch.setattr(polling, "ThreadPoolExecutor", SlowToSubmit)
     monkeypatch.setattr(time_slice, "TIME_SLICE_SECONDS", 0.0)
     pipeline = opened(open_pipeline)
     register(pipeline, receiver, "/slow")
