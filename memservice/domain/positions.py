@@ -53,7 +53,7 @@ class PositionTable(Mapping[int, Position]):
         return dict(zip(self._row_of, self.columns[AUTHOR].tolist(), strict=True))
 
     def at(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Position]:
-        """Those of these pairs, each a session and a seq, that have a message."""
+        """The positions with one of these pairs of session and seq, by their pairs."""
         import numpy as np
 
         if not pairs:

@@ -27,10 +27,10 @@ MIN_SHARE = 0.5
 may ask. People who talk with each other are all such, so nobody is preferred."""
 
 MENTION: int = 2
-"""How many times as much a message gets that mentions a day which the query names, as one of the
-day: about twenty messages are of a day, and one or two are about it. Questions about appointments
-find 71 and 79 % of them with 0, 79 and 92 with 1, 100 with 2 or 3, and with 3 less of what was said
-on the day (benchmarks/recall/appointments.py, without a semantic embedder)."""
+"""The boost of a message that mentions a day which the query names, in boosts of a message of that
+day: about twenty messages are of a day, and one or two are about it. Of the appointments for a day,
+71 and 79 % are found with 0, 79 and 92 with 1, all with 2 or 3, and with 3 less of what was said on
+the day (benchmarks/recall/appointments.py, without a semantic embedder)."""
 
 
 class Boosting(Struct, frozen=True):
@@ -48,10 +48,14 @@ class Boosting(Struct, frozen=True):
         """For the peer that the query names, for the day, and for the asker."""
         named, author = self.query.named, position.author_key
         by_named = named is not None and author == named.key
-        days = int(self.query.is_of_day(position.created_at))
+        date_boost = 0.0
+        if position.key in self.mentions:
+            date_boost = MENTION * self.settings.date_boost
+        elif self.query.is_of_day(position.created_at):
+            date_boost = self.settings.date_boost
         return (
             self.settings.name_boost if by_named else 0.0,
-            self.settings.date_boost * (MENTION if position.key in self.mentions else days),
+            date_boost,
             self.settings.name_boost if author in self.askers else 0.0,
         )
 
@@ -127,7 +131,8 @@ def mentions(
     query: Query, matches: TextMatches, positions: Mapping[int, Position]
 ) -> frozenset[int]:
     """The matching messages that mention a day which the query names ("The exam is on 4 October"),
-    but are not of that day: the words of its date are searchable in those, too."""
+    but are not of that day. The index has the date of each message among its words, so that one
+    with the number of the day, sent in the same month, is taken for one that mentions it."""
     keys = {
         key
         for date in query.dates

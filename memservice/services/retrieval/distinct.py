@@ -15,7 +15,7 @@ longer ones in this way takes a tenth of the time of a search with 100 results."
 class Distinct:
     """Ranked messages, of which those that repeat an earlier one of their author come last."""
 
-    def __init__(self, ranked: Iterable[Message]) -> None:
+    def __init__(self, ranked: Iterable[Message] = ()) -> None:
         self._first: dict[tuple[int, str], Message] = {}
         self._repeated: list[Message] = []
         self.add(ranked)

@@ -109,7 +109,7 @@ class MessageRanking(Struct, frozen=True):
     ) -> list[Message]:
         """The first `limit` of the ranked messages that match, in order; those that repeat a
         message of their author come last. Reads no more rows than necessary."""
-        distinct = Distinct(())
+        distinct = Distinct()
         start, size = 0, limit if condition == TRUE else 4 * limit
         while start < len(ranked) and distinct.number < limit:
             keys = ranked[start : start + size]
