@@ -206,6 +206,29 @@ def _bm25_of_table(
     return dict(zip(hits.keys.tolist(), scores.tolist(), strict=True))
 
 
+def best_coverage(matches: TextMatches, words: Sequence[Word]) -> float:
+    """The largest share of the words that one hit contains, each weighted by its rarity, from 0 to
+    1; relatives of a word count by their weight. 0 without hits or words."""
+    import numpy as np
+
+    if not matches.hits or not words:
+        return 0.0
+    hits = _table(matches.hits)
+    column = {term: number for number, term in enumerate(hits.terms)}
+    covered, total = np.zeros(len(hits)), 0.0
+    for word in words:
+        weight = max(idf(matches.documents, matches.frequencies.get(term, 1)) for term in word)
+        total += weight
+        parts = [
+            share * (hits.counts[:, column[term]] > 0)
+            for term, share in word.items()
+            if term in column
+        ]
+        if parts:
+            covered += weight * np.maximum.reduce(parts)
+    return float(covered.max()) / total if total else 0.0
+
+
 class MessagePosition(Protocol):
     """The position of a message in its session, and its length in tokens."""
 

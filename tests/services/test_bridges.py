@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
-from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import EXPLICIT, Conclusion
-from memservice.services import indexing
 from memservice.services.auth.principal import Principal
-from memservice.services.conclusions import ensure_collection
 from memservice.services.retrieval import bridges, search
 from memservice.services.retrieval.recall import RecallOptions, recall
 from memservice.services.retrieval.search import SearchOptions
-from memservice.spi.storage import Transaction
 from support.services.services import ME, WORKSPACE, Services
 
 pytestmark = pytest.mark.every_storage("sqlite")
@@ -48,32 +43,7 @@ def deduce(
     level: str = "deductive",
     observer: str = "ann",
 ) -> None:
-    """Store a conclusion that rests on these, as a dream does."""
-    services.peer(observer)
-    rt, uids = services.rt, [premise.uid for premise in premises]
-    vectors = indexing.embed_inline(rt, [content])
-
-    def add(tx: Transaction) -> None:
-        workspace_key = premises[0].workspace_key
-        peers = tx.peers.by_slugs(workspace_key, [observer, "ann"])
-        collection = ensure_collection(rt, tx, peers[observer], peers["ann"])
-        row = replace(
-            premises[0],
-            key=0,
-            uid=new_uid(),
-            collection_key=collection.key,
-            observer_key=peers[observer].key,
-            observer=observer,
-            content=content,
-            fingerprint=fingerprint(content),
-            level=level,
-            source_ids=uids,
-            message_keys=[],
-        )
-        rows = tx.conclusions.put([row])
-        tx.tasks.add(indexing.index_conclusions(rt, tx, workspace_key, rows, vectors))
-
-    rt.storage.write(add)
+    services.deduce(content, premises, level, observer)
 
 
 def find(services: Services, limit: int = 5, **where: str) -> set[str]:
@@ -171,6 +141,8 @@ def test_the_parts_of_a_score_name_the_source(
     assert first is not None
     assert second is not None
     assert (first.rank, second.rank) == (1, 2)
+    assert first.covered is not None
+    assert first.similarity is None
     assert first.covered >= bridges.MIN_COVERED
     assert first.share == pytest.approx(first.covered / (explained.fusion_k + 1))
     text = parts[LINK].text

@@ -26,10 +26,12 @@ from memservice.domain.text.analysis import analyse
 from memservice.runtime import Runtime
 from memservice.services.auth.bounds import MAX_SESSIONS, Bounds
 from memservice.services.indexing import MESSAGE
-from memservice.services.retrieval import boosts, bridges, vector_query
+from memservice.services.retrieval import boosts, vector_query
 from memservice.services.retrieval.boosts import Boosting
+from memservice.services.retrieval.bridges import Bridges
 from memservice.services.retrieval.distinct import Distinct
 from memservice.services.retrieval.query import Query
+from memservice.services.retrieval.query_embedding import NO_VECTORS, Remote
 from memservice.services.retrieval.replies import replies, with_replies
 from memservice.services.retrieval.text_matches import TextSearch
 from memservice.services.retrieval.trace import Trace
@@ -70,6 +72,8 @@ class MessageRanking(Struct, frozen=True):
     space: Space | None
     vector: Vector | None
     """The query's vector, by the embedder of the space."""
+    vectors: Remote = NO_VECTORS
+    """Those by each embedder that is not inline."""
     trace: Trace | None = None
 
     def best(self, limit: int) -> list[Message]:
@@ -82,16 +86,16 @@ class MessageRanking(Struct, frozen=True):
         # With a condition, deeper at once: the condition of a peer or a time leaves about half.
         enough = limit if condition == TRUE else 2 * limit
         first = depth = max(self.rt.settings.search.depth, enough)
-        sources = bridges.sources(self.rt, self.tx, self.bounds, self.query, condition)
+        bridges = Bridges(self.rt, self.tx, self.bounds, self.query, condition, self.vectors)
         while True:
-            keys, exhausted = self._rank(depth, index_filter, sources)
+            keys, exhausted = self._rank(depth, index_filter, bridges)
             messages = self._first_matching(keys, condition, limit)
             if len(messages) >= limit or exhausted:
                 return messages
             if depth == first:
                 matching = self.tx.rows.page(Message, fitting, NEWEST_STORED, EXACT_RANKING_MAX + 1)
                 if len(matching) <= EXACT_RANKING_MAX:
-                    return Distinct(self._rank_among(matching, sources)).messages[:limit]
+                    return Distinct(self._rank_among(matching, bridges)).messages[:limit]
             depth *= 4
 
     def _narrowing(self) -> tuple[Condition, IndexFilter]:
@@ -119,10 +123,9 @@ class MessageRanking(Struct, frozen=True):
         return distinct.messages[:limit]
 
     def _rank(
-        self, depth: int, index_filter: IndexFilter, sources: Mapping[int, float]
+        self, depth: int, index_filter: IndexFilter, bridges: Bridges
     ) -> tuple[list[int], bool]:
-        """Keys of messages, best first, and whether a greater depth returns no further rows.
-        `sources`: see `bridges`."""
+        """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * self._candidates_per_hit(index_filter)
         readable_keys = None if self.bounds.is_whole else self._readable_keys
@@ -152,10 +155,12 @@ class MessageRanking(Struct, frozen=True):
             lists.append(boosting.ranked(shared, positions))
         reply_to = self._replies(lists, positions, boosting)
         lists = [with_replies(keys, reply_to) for keys in lists]
+        sources = bridges.sources(matches, candidates.words)
         if self.trace is not None:
             own = replace(candidates, matches=matches).bm25()
             self.trace.note(own, scores, hits, lists, boosting.by_key(positions), sources)
-        return ranking.fuse(lists, search.fusion_k, weighted=sources), exhausted
+        weights = {key: source.weight for key, source in sources.items()}
+        return ranking.fuse(lists, search.fusion_k, weighted=weights), exhausted
 
     def _candidates_per_hit(self, index_filter: IndexFilter) -> int:
         if index_filter.sessions is not None:
@@ -165,9 +170,7 @@ class MessageRanking(Struct, frozen=True):
         is_large = sizes.get(workspace_key, 0) > LARGE_WORKSPACE
         return CANDIDATES_IN_LARGE_WORKSPACES if is_large else CANDIDATES_PER_HIT
 
-    def _rank_among(
-        self, messages: Sequence[Message], sources: Mapping[int, float]
-    ) -> list[Message]:
+    def _rank_among(self, messages: Sequence[Message], bridges: Bridges) -> list[Message]:
         """Those of a few messages that match the query, best first. Their neighbours add to their
         scores whether they match or not."""
         by_key = {message.key: message for message in messages}
@@ -194,10 +197,12 @@ class MessageRanking(Struct, frozen=True):
             lists.append(boosting.ranked(shared, positions))
         reply_to = self._replies(lists, positions, boosting)
         lists = [[key for key in with_replies(keys, reply_to) if key in by_key] for keys in lists]
+        sources = bridges.sources(matches, candidates.words)
         if self.trace is not None:
             own = candidates.bm25()
             self.trace.note(own, own_scores, hits, lists, boosting.by_key(positions), sources)
-        ranked = ranking.fuse(lists, search.fusion_k, weighted=sources)
+        weights = {key: source.weight for key, source in sources.items()}
+        ranked = ranking.fuse(lists, search.fusion_k, weighted=weights)
         return [by_key[key] for key in ranked if key in by_key]
 
     def _text_search(self) -> TextSearch:

@@ -98,7 +98,9 @@ class Search:
         has_terms = bool(query.terms or self._vectors)
         space = tx.spaces.active(bounds.workspace, MESSAGE) if has_terms else None
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
-        return MessageRanking(self.rt, tx, bounds, query, space, vector, trace).best(limit)
+        return MessageRanking(self.rt, tx, bounds, query, space, vector, self._vectors, trace).best(
+            limit
+        )
 
     def conclusions(
         self,

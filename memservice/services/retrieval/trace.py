@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memservice.services.retrieval.bridges import Source, Sources
+
 
 class TextPart(Struct, frozen=True):
     """A row in the list by text."""
@@ -36,9 +38,12 @@ class SourcePart(Struct, frozen=True):
 
     rank: int
     share: float
-    """`covered` / (k + rank)."""
-    covered: float
+    """`covered` / (k + rank), or 1 / (k + rank) if the conclusion is similar."""
+    covered: float | None
     """The share of the query's words that the conclusion has."""
+    similarity: float | None
+    """Cosine similarity of the conclusion to the query, if it counts for that. One of both is
+    None."""
 
 
 class Boosts(Struct, frozen=True):
@@ -86,8 +91,8 @@ class Trace(Struct):
     boosts: Mapping[int, Boosts] = field(default_factory=dict)
     ranks: Sequence[Mapping[int, int]] = ()
     """Of each list: key → rank."""
-    sources: Mapping[int, SourcePart] = field(default_factory=dict)
-    """By key, with no share yet."""
+    sources: Mapping[int, tuple[int, Source]] = field(default_factory=dict)
+    """By key, with the rank."""
     candidates: set[int] = field(default_factory=set)
     """The keys in a list of any pass."""
     too_distant: set[int] = field(default_factory=set)
@@ -100,16 +105,14 @@ class Trace(Struct):
         similarities: Mapping[int, float],
         lists: Sequence[Sequence[int]],
         boosts: Mapping[int, Boosts] | None = None,
-        sources: Mapping[int, float] | None = None,
+        sources: Sources | None = None,
     ) -> None:
-        """`lists`: keys by text and, with vectors, by similarity, best first; `sources`: see
-        `bridges`."""
+        """`lists`: keys by text and, with vectors, by similarity, best first."""
         self.own, self.text, self.similarities = own, text, similarities
         self.boosts = boosts or {}
         self.ranks = [{key: rank for rank, key in enumerate(keys, 1)} for keys in lists]
         self.sources = {
-            key: SourcePart(rank, 0.0, covered)
-            for rank, (key, covered) in enumerate((sources or {}).items(), 1)
+            key: (rank, source) for rank, (key, source) in enumerate((sources or {}).items(), 1)
         }
         self.candidates.update(*lists, self.sources)
 
@@ -132,8 +135,10 @@ class Trace(Struct):
         if key in self.similarities or vector_rank is not None:
             share = 0.0 if vector_rank is None else 1.0 / (k + vector_rank)
             vector = VectorPart(vector_rank, share, self.similarities.get(key))
-        source = self.sources.get(key)
-        if source is not None:
-            source = replace(source, share=source.covered / (k + source.rank))
+        source = None
+        if key in self.sources:
+            rank, match = self.sources[key]
+            share = match.weight / (k + rank)
+            source = SourcePart(rank, share, match.covered, match.similarity)
         score = sum(part.share for part in (text, vector, source) if part is not None)
         return Parts(score, text, vector, self.boosts.get(key, NO_BOOSTS), source)

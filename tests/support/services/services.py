@@ -8,11 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memservice.domain.ids import fingerprint, new_uid
 from memservice.domain.records import EXPLICIT, Conclusion, Message, Session, Summary
 from memservice.runtime import Runtime
-from memservice.services import conclusions, messages, peers, sessions
+from memservice.services import conclusions, indexing, messages, peers, sessions
 from memservice.services.auth.principal import Principal
-from memservice.services.conclusions import ConclusionDraft
+from memservice.services.conclusions import ConclusionDraft, ensure_collection
 from memservice.services.messages import Draft
 from memservice.services.retrieval import context, representation, search
 from memservice.services.retrieval.context import SessionContext, SessionContextOptions
@@ -85,6 +86,42 @@ class Services:
         (conclusion,) = self.conclude(observer, observed, content)
         changed = replace(conclusion, level=level, **fields)
         return self.rt.storage.write(lambda tx: tx.conclusions.put([changed]))[0]
+
+    def deduce(
+        self,
+        content: str,
+        premises: Sequence[Conclusion],
+        level: str = "deductive",
+        observer: str = "ann",
+        observed: str = "ann",
+    ) -> None:
+        """Store a conclusion that rests on these, as a dream does."""
+        self.peer(observer, observed)
+        vectors = indexing.embed_inline(self.rt, [content])
+        workspace_key = premises[0].workspace_key
+
+        def add(tx: Transaction) -> None:
+            peers = tx.peers.by_slugs(workspace_key, sorted({observer, observed}))
+            collection = ensure_collection(self.rt, tx, peers[observer], peers[observed])
+            row = replace(
+                premises[0],
+                key=0,
+                uid=new_uid(),
+                collection_key=collection.key,
+                observer_key=peers[observer].key,
+                observer=observer,
+                observed_key=peers[observed].key,
+                observed=observed,
+                content=content,
+                fingerprint=fingerprint(content),
+                level=level,
+                source_ids=[premise.uid for premise in premises],
+                message_keys=[],
+            )
+            rows = tx.conclusions.put([row])
+            tx.tasks.add(indexing.index_conclusions(self.rt, tx, workspace_key, rows, vectors))
+
+        self.rt.storage.write(add)
 
     def summarise(self, message: Message, kind: str, tokens: int, content: str = "before") -> None:
         def store(tx: Transaction) -> None:

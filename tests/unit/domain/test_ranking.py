@@ -20,6 +20,7 @@ from memservice.domain.ranking import (
     SIMILARITY_SHARE,
     B,
     Scores,
+    best_coverage,
     bm25,
     bm25_with_neighbours,
     fuse,
@@ -52,6 +53,27 @@ def test_a_rare_term_outweighs_a_common_one_and_a_short_text_a_long_one() -> Non
 def test_an_empty_index_scores_nothing() -> None:
     assert bm25(TextMatches(0, 0.0)) == {}
     assert bm25(TextMatches(0, 0.0, {}, [TextHit(1, {"a": 1}, 0)]))[1] >= 0
+
+
+def test_coverage_is_the_share_of_words_that_one_hit_has_by_their_rarity() -> None:
+    hits = [TextHit(1, {"rare": 2}, 3), TextHit(2, {"common": 1, "usual": 1}, 9)]
+    matches = TextMatches(1000, 5.0, {"rare": 1, "common": 900, "usual": 900}, hits)
+    words = [{"rare": 1.0}, {"common": 1.0}, {"usual": 1.0}]
+    rare, common = idf(1000, 1), idf(1000, 900)
+    assert best_coverage(matches, words) == pytest.approx(rare / (rare + 2 * common))
+    # A word that no text has counts as one that a single text has.
+    assert best_coverage(matches, [*words, {"absent": 1.0}]) == pytest.approx(
+        rare / (2 * rare + 2 * common)
+    )
+    relatives = [{"rarely": 1.0, "rare": 0.5}]
+    assert best_coverage(matches, relatives) == pytest.approx(0.5)
+
+
+def test_nothing_covers_no_words() -> None:
+    assert best_coverage(TextMatches(10, 5.0), [{"a": 1.0}]) == 0
+    assert best_coverage(TextMatches(10, 5.0, {}, [TextHit(1, {"a": 1}, 3)]), []) == 0
+    everywhere = TextMatches(1, 5.0, {"a": 1}, [TextHit(1, {"a": 1}, 3)])
+    assert best_coverage(everywhere, [{"a": 1.0}]) == 1
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))

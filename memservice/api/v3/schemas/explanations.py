@@ -55,16 +55,36 @@ class VectorScore(BaseSchema):
 
 
 class SourceScore(BaseSchema):
-    """A message that a derived conclusion with words of the query rests on."""
+    """A message that a derived conclusion rests on, which has words of the query or is similar."""
 
     rank = Integer(required=True, metadata={"minimum": 1})
     share = Float(
         required=True,
-        metadata={"description": "What the list adds to the score: covered / (k + rank)"},
+        metadata={
+            "description": (
+                "What the list adds to the score: covered / (k + rank), or 1 / (k + rank) if "
+                "covered is null"
+            )
+        },
     )
     covered = Float(
         required=True,
-        metadata={"description": "The share of the query's words that the conclusion has"},
+        allow_none=True,
+        metadata={
+            "description": (
+                "The share of the query's words that the conclusion has; null if it counts for "
+                "its similarity"
+            )
+        },
+    )
+    similarity = Float(
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": (
+                "Cosine similarity of the conclusion to the query; null if it counts for its words"
+            )
+        },
     )
 
 
