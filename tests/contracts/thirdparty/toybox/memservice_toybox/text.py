@@ -7,9 +7,10 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
+
+from msgspec.structs import asdict
 
 from memservice.spi.capabilities import Capability
 from memservice.spi.index_filter import IndexFilter, fits

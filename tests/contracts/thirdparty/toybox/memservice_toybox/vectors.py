@@ -7,12 +7,11 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from memservice.domain.errors import IndexUnavailable
 from memservice.domain.records import Space
