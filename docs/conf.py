@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import memservice
+from memservice.spi import vectors
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -59,7 +63,14 @@ def copy_screenshots(app: Any, failure: Exception | None) -> None:
         shutil.copytree(screenshots, Path(app.outdir) / "images", dirs_exist_ok=True)
 
 
+def name_vectors() -> None:
+    """The signature of a struct is made from the values of its annotations, and `Vector` has a
+    name for type checkers only: importing numpy would take a tenth of a second of each start."""
+    vectors.Vector = NDArray[np.float32]
+
+
 def setup(app: Any) -> None:
+    name_vectors()
     # A page is a tree of thousands of nodes that stay until it is written: to look for cycles as
     # often as Python does by default takes a tenth of the time of a build.
     gc.set_threshold(100_000, 50, 100)
