@@ -22,6 +22,9 @@ FREQUENT = "word0 word1 word2"
 SEARCHES = 4
 """After so many, a process has the texts of the large store in memory, as those of the small one
 after the first."""
+MAX_FIRST = console.MAX_STATEMENTS + 2
+"""Of a first request, which finds no cache filled: a search of a large store asks twice which
+positions of sessions are current, and reads those that it needs."""
 NOT_MEASURED = {
     "root",
     "asset",
@@ -64,7 +67,7 @@ def counted(uri: str, size: console.Size) -> Counts:
         paths = [path.replace(console.QUERY, FREQUENT) for path in console.PAGES.values()]
         for path in paths:  # with the statements that fill caches
             first = console.cost(client, path, traced, repetitions=0)
-            assert len(first.statements) <= console.MAX_STATEMENTS, path
+            assert len(first.statements) <= MAX_FIRST, path
         for path in paths * SEARCHES:
             client.get(path, headers={"Accept": "text/html"})
         return {
