@@ -22,9 +22,16 @@ class Piece(Struct, frozen=True):
     `card of bob` for a line of a card."""
     is_earlier: bool = False
     """Whether a newer statement has another value for what the question asks."""
+    restated: tuple[str, str] | None = None
+    """The day, as in `source`, and a conclusion in the third person: `[2023-05-08]` and `bob plays
+    chess.`; None where that is not safe."""
 
     def cited(self, earlier: str = "earlier") -> str:
-        return f"{self.source}{f', {earlier}' if self.is_earlier else ''}: {self.text}"
+        mark = f", {earlier}:" if self.is_earlier else ""
+        if self.restated is not None:
+            day, statement = self.restated
+            return f"{day}{mark} {statement}"
+        return f"{self.source}{mark or ':'} {self.text}"
 
 
 def terms(text: str) -> set[str]:
@@ -60,8 +67,12 @@ def excerpt(content: str, query_terms: set[str]) -> str:
 def source_of(item: Evidence) -> str:
     if item.kind == "message":
         return source_of_message(item.said_at, item.author)
-    day = f"[{_utc(item.said_at):%Y-%m-%d}]"
+    day = day_of(item)
     return f"{day} about {item.about}" if item.about else day
+
+
+def day_of(item: Evidence) -> str:
+    return f"[{_utc(item.said_at):%Y-%m-%d}]"
 
 
 def source_of_message(at: datetime, author: str | None) -> str:

@@ -25,6 +25,7 @@ from memservice_extractive.certainty import (
 from memservice_extractive.evidence import (
     MAX_LENGTH,
     Piece,
+    day_of,
     excerpt,
     source_of,
     source_of_message,
@@ -36,6 +37,7 @@ from memservice_extractive.nearest import closeness
 from memservice_extractive.question_content import stems_of
 from memservice_extractive.relevance import ENOUGH, Question
 from memservice_extractive.replies import begins_with_pronoun
+from memservice_extractive.third_person import in_third_person
 from memservice_extractive.topics import ONE_VALUE, RELATIVES
 from memservice_extractive.updates import changes
 from memservice_extractive.worth import is_question
@@ -91,6 +93,10 @@ class _Text(Struct, frozen=True):
     """That of the conclusion or message; "" for a line of a card and a recent message."""
     prefix: str = ""
     """The kind of a card line, which is shown and not compared."""
+    day: str = ""
+    """Of a conclusion, as in `source`."""
+    about: str = ""
+    """The peer that a conclusion is about."""
 
 
 class _Scored(Struct, frozen=True):
@@ -366,9 +372,17 @@ def _pieces(
             item.text.prefix + excerpt(item.text.content, query_terms) + item.text.when,
             item.text.source,
             is_earlier=item.text.was_replaced or _is_before(item, newest),
+            restated=_restated(item),
         )
         for item in selection
     ]
+
+
+def _restated(item: _Scored) -> tuple[str, str] | None:
+    if not item.text.is_conclusion or item.language != "en":
+        return None
+    statement = in_third_person(" ".join(item.text.content.split()), item.text.about)
+    return None if statement is None else (item.text.day, statement + item.text.when)
 
 
 def _is_before(item: _Scored, newest: datetime | None) -> bool:
@@ -438,6 +452,8 @@ def _of_evidence(item: Evidence, subject: str | None, *, was_replaced: bool = Fa
         uid=item.uid,
         was_replaced=was_replaced,
         when=_shown(item.when),
+        day="" if is_message else day_of(item),
+        about="" if is_message else item.about or "",
     )
 
 

@@ -170,7 +170,7 @@ def test_a_corrected_statement_is_quoted_only_as_an_earlier_one(tmp_path: Path) 
     _, *statements = answer(runtime, "en", "What is Maria allergic to?")
     runtime.close()
     assert statements[:2] == [
-        "[2024-03-02] about maria: I'm allergic to hazelnuts.",
+        "[2024-03-02] maria is allergic to hazelnuts.",
         "[2024-03-02 09:12] maria, earlier: I'm vegetarian, and I'm allergic to walnuts. "
         "My mother loves green tea but I only drink black coffee.",
     ]
@@ -253,11 +253,14 @@ def test_a_statement_about_another_person_answers_no_question_about_the_speaker(
     def answer_of(peer: str, question: str) -> tuple[bool, str]:
         content = ask_peer(runtime, PRINCIPAL, WORKSPACE, peer, ChatOptions(question)).content()
         introduction, first, *_ = (content or "").split("\n- ")
-        return introduces_answers(introduction, "en"), first.rpartition(": ")[2]
+        return introduces_answers(introduction, "en"), first.rpartition("] ")[2]
 
-    assert answer_of("ben", "Where does Ben live?") == (True, "I live in Oslo.")
-    assert answer_of("ben", "Where does Anna live?") == (True, "Anna lives in Rome.")
-    assert answer_of("ben", "What is Tom allergic to?") == (True, "Tom is allergic to nuts.")
+    assert answer_of("ben", "Where does Ben live?") == (True, "ben lives in Oslo.")
+    assert answer_of("ben", "Where does Anna live?") == (True, "about ben: Anna lives in Rome.")
+    assert answer_of("ben", "What is Tom allergic to?") == (
+        True,
+        "about ben: Tom is allergic to nuts.",
+    )
     assert answer_of("ben", "What is Ben allergic to?")[0] is False
-    assert answer_of("anna", "Where does Anna live?") == (True, "Anna lives in Rome.")
+    assert answer_of("anna", "Where does Anna live?") == (True, "ben: Anna lives in Rome.")
     runtime.close()
