@@ -224,6 +224,7 @@ def firing(rules: dict[str, Rule], now: Samples, before: Samples) -> dict[str, l
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("process_as_before")
 def test_each_alert_fires_for_its_fault_alone(
     rules: dict[str, Rule], open_services: OpenServices, metrics: Metrics
 ) -> None:
