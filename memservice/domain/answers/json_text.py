@@ -23,7 +23,8 @@ _START = re.compile(r"[{\[]")
 _BLANKS = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SINGLE = re.compile(r"'((?:[^'\\]|\\.|'(?!\s*(?:[,:}\]]|\Z)))*+)'", re.DOTALL)
+_SINGLE = re.compile(r"'((?:[^'\\]|\\.|'(?!\s*(?:[,:}\]]|\Z)))*)'", re.DOTALL)
+# Not `*+`: before Python 3.11.5, a possessive group with alternatives does not match all it should.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _scan_string = json_decoder.scanstring  # type: ignore[attr-defined]
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
