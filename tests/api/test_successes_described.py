@@ -54,9 +54,12 @@ OPERATIONS = sorted(
 )
 
 
-# The default embedder makes no vectors of messages.
+# The default embedder makes no vectors of messages, and none that represent meaning.
 _VECTOR = "[].explanation.vector"
-_NO_VECTOR = {_VECTOR, f"{_VECTOR}.rank", f"{_VECTOR}.share", f"{_VECTOR}.similarity"}
+_NO_VECTOR = {
+    *(_VECTOR, f"{_VECTOR}.rank", f"{_VECTOR}.share", f"{_VECTOR}.similarity"),
+    "[].explanation.source.similarity",
+}
 
 NEVER_RETURNED = {
     ("POST", "/v3/workspaces/{workspace_id}/search", 200): _NO_VECTOR,
