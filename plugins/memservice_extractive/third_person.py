@@ -11,11 +11,11 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-_UNCHANGED = frozenset(
+_AUXILIARIES = frozenset(
     "can can't cannot could couldn't will won't would wouldn't should shouldn't must mustn't might "
-    "may was wasn't didn't had hadn't used".split()
+    "may didn't".split()
 )
-"""Verbs with the same form in both persons, besides the past of the verbs below."""
+"""Have the same form in both persons, and so have all verbs after them."""
 _IRREGULAR = {
     "am": "is",
     "i'm": "is",
@@ -34,11 +34,12 @@ _PRESENT = frozenset(
 )
 _PAST = frozenset(
     "adopted became began bought broke came changed closed drank drove ate finished found gave got "
-    "graduated grew joined kept learned left lived lost loved made married met moved opened owned "
-    "passed played quit ran retired sold sang slept spent spoke started stopped studied "
-    "switched swam taught took travelled turned visited walked wanted went wore worked "
-    "wrote".split()
+    "graduated grew had hadn't joined kept learned left lived lost loved made married met moved "
+    "opened owned passed played quit ran retired sold sang slept spent spoke started stopped "
+    "studied switched swam taught took travelled turned used visited walked wanted was wasn't went "
+    "wore worked wrote".split()
 )
+"""Have the same form in both persons."""
 _ADVERBS = frozenset(
     "absolutely actually almost already also always currently deeply just mostly never now often "
     "only rarely really recently still sometimes usually".split()
@@ -78,22 +79,22 @@ def in_third_person(statement: str, name: str) -> str | None:
     if subject in _CONTRACTIONS:
         return f"{name} {_CONTRACTIONS[subject]} {rest}{end}"
     if subject != "i":
-        return f"{name} {_IRREGULAR[subject]} {rest}{end}" if _has_one_verb(spoken) else None
+        return f"{name} {_IRREGULAR[subject]} {rest}{end}" if _may_join(spoken) else None
     number = next((number for number, word in enumerate(words) if word not in _ADVERBS), None)
     form = None if number is None else _third(words[number])
     if number is None or form is None:
         return None
-    if form != words[number] and not _has_one_verb(spoken):
+    if words[number] not in _AUXILIARIES and not _may_join(spoken):
         return None
     verb = list(_WORD.finditer(rest))[number]
     return f"{name} {rest[: verb.start()]}{form}{rest[verb.end() :]}{end}"
 
 
-def _has_one_verb(words: Sequence[str]) -> bool:
-    """Whether no word joins what may be a second verb of the same subject: only nouns with an
-    article or a number, and names, are joined."""
+def _may_join(words: Sequence[str]) -> bool:
+    """Whether nothing is joined that may be a second verb in the first person: only verbs in the
+    past, nouns with an article or a number, and names."""
     return all(
-        after in _DETERMINERS or after[:1].isupper()
+        after.lower() in _PAST or after in _DETERMINERS or after[:1].isupper()
         for word, after in pairwise(words)
         if word.lower() in _JOINING
     )
@@ -101,7 +102,7 @@ def _has_one_verb(words: Sequence[str]) -> bool:
 
 def _third(verb: str) -> str | None:
     """The form of a verb in the third person singular; None for one that is not listed."""
-    if verb in _UNCHANGED or verb in _PAST:
+    if verb in _AUXILIARIES or verb in _PAST:
         return verb
     if verb in _IRREGULAR:
         return _IRREGULAR[verb]

@@ -25,6 +25,8 @@ SAFE = [
     ("I live in Lisbon and Porto.", "maria lives in Lisbon and Porto."),
     ("I have two cats and a dog.", "maria has two cats and a dog."),
     ("I moved to Braga and bought a boat.", "maria moved to Braga and bought a boat."),
+    ("I live in Rome and worked in Oslo.", "maria lives in Rome and worked in Oslo."),
+    ("I didn't eat or drink.", "maria didn't eat or drink."),
     ("I can't eat gluten or drink milk.", "maria can't eat gluten or drink milk."),
 ]
 """Add a row for a form of a verb that is new."""
@@ -36,6 +38,8 @@ UNSAFE = [
     "I live in Rome and cycle to work.",
     "I'm a nurse and cycle to work.",
     "I dance and juggle.",
+    "I moved to Rome and work as a nurse.",
+    "I was ill and work again.",
     "I've moved to Porto, and I work as a nurse.",
     "I'd like tea.",
     "I juggle.",
