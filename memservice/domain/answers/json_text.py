@@ -24,7 +24,7 @@ _BLANKS = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SINGLE = re.compile(r"'((?:[^'\\]|\\.|'(?!\s*(?:[,:}\]]|\Z)))*)'", re.DOTALL)
-# Not `*+`: before Python 3.11.5, a possessive group with alternatives does not match all it should.
+# Not `*+`: `re` of Python 3.11.2 ends a possessive group with alternatives too early.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _scan_string = json_decoder.scanstring  # type: ignore[attr-defined]
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}

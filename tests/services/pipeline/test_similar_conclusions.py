@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from memservice.domain.records import Conclusion
+from memservice.domain.records import Conclusion, Message
 from memservice.services.retrieval import bridges, search
 from memservice.services.retrieval.explain import Explained
 from memservice.services.retrieval.search import SearchOptions
@@ -70,7 +70,7 @@ class Memory:
     def conclude(self, content: str, premises: Sequence[Conclusion], observed: str = "ann") -> None:
         self.services.deduce(content, premises, "inductive", observed, observed)
 
-    def explain(self, query: str, limit: int = 5) -> Explained:  # type: ignore[type-arg]
+    def explain(self, query: str, limit: int = 5) -> Explained[Message]:
         self.pipeline.work()
         options = SearchOptions(query, limit)
         return search.explain(self.pipeline.rt, ME, WORKSPACE, options)

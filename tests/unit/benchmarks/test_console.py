@@ -22,9 +22,9 @@ FREQUENT = "word0 word1 word2"
 SEARCHES = 4
 """After so many, a process has the texts of the large store in memory, as those of the small one
 after the first."""
-MAX_FIRST = console.MAX_STATEMENTS + 2
-"""Of a first request, which finds no cache filled: a search of a large store asks twice which
-positions of sessions are current, and reads those that it needs."""
+MAX_FIRST = console.MAX_STATEMENTS + 1
+"""Of a first request: a search of a large store then reads the positions of whole sessions, which
+the process keeps."""
 NOT_MEASURED = {
     "root",
     "asset",
