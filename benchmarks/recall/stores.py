@@ -55,10 +55,7 @@ class Stored:
 
 def store(runtime: Runtime, workspace: str, talk: Conversation) -> Stored:
     """The conversation in its workspace: stored now, or by an earlier run."""
-    slugs = {
-        speaker: f"peer-{number}" if not speaker.isascii() else speaker.replace(" ", "_")
-        for number, speaker in enumerate(talk.speakers)
-    }
+    slugs = slugs_of(talk)
     with runtime.storage.read() as tx:
         exists = tx.workspaces.by_slug(workspace) is not None
     if not exists:
@@ -73,8 +70,20 @@ def store(runtime: Runtime, workspace: str, talk: Conversation) -> Stored:
         rows = _rows(runtime, workspace, f"session-{session}", len(turns))
         keys |= {message.uid: turn.key for message, turn in zip(rows, turns, strict=True)}
         row_keys |= {message.key: turn.key for message, turn in zip(rows, turns, strict=True)}
-    sizes = {turn.key: tokens.count(f"{turn.speaker}: {turn.text}") for turn in talk.turns}
-    return Stored(workspace, talk, slugs, keys, row_keys, sizes)
+    return Stored(workspace, talk, slugs, keys, row_keys, sizes_of(talk))
+
+
+def slugs_of(talk: Conversation) -> dict[str, str]:
+    """The id of each speaker's peer."""
+    return {
+        speaker: f"peer-{number}" if not speaker.isascii() else speaker.replace(" ", "_")
+        for number, speaker in enumerate(talk.speakers)
+    }
+
+
+def sizes_of(talk: Conversation) -> dict[int, int]:
+    """Key of a turn → its tokens in a prompt."""
+    return {turn.key: tokens.count(f"{turn.speaker}: {turn.text}") for turn in talk.turns}
 
 
 def _write(

@@ -27,12 +27,12 @@ NO_TURN = -1
 """Key in a ranking of a conclusion that comes from no single message."""
 
 
-def _of_ranking(ranking: Sequence[int], stored: Stored, question: Question) -> Values:
+def of_ranking(ranking: Sequence[int], stored: Stored, question: Question) -> Values:
     sizes = {NO_TURN: 0, **stored.sizes}
     return {name: value(ranking, question.evidence, sizes) for name, value in MEASURES.items()}
 
 
-def _subject(stored: Stored, question: Question) -> str:
+def subject(stored: Stored, question: Question) -> str:
     """The id of the peer who said most of the evidence."""
     speakers = [turn.speaker for turn in stored.talk.turns if turn.key in question.evidence]
     return stored.slugs[max(sorted(set(speakers)), key=speakers.count)]
@@ -40,25 +40,25 @@ def _subject(stored: Stored, question: Question) -> str:
 
 def workspace_search(rt: Runtime, stored: Stored, question: Question) -> Values:
     rows = search.search(rt, ME, stored.workspace, SearchOptions(question.text, DEPTH))
-    return _of_ranking([stored.keys[row.uid] for row in rows], stored, question)
+    return of_ranking([stored.keys[row.uid] for row in rows], stored, question)
 
 
 def peer_search(rt: Runtime, stored: Stored, question: Question) -> Values:
-    peer = _subject(stored, question)
+    peer = subject(stored, question)
     options = SearchOptions(question.text, DEPTH)
     rows = search.search(rt, ME, stored.workspace, options, peer_id=peer)
-    return _of_ranking([stored.keys[row.uid] for row in rows], stored, question)
+    return of_ranking([stored.keys[row.uid] for row in rows], stored, question)
 
 
 def conclusions_query(rt: Runtime, stored: Stored, question: Question) -> Values:
     """Evidence is found if a conclusion from it is."""
-    peer = _subject(stored, question)
+    peer = subject(stored, question)
     pair = {"observer": peer, "observed": peer}
     rows = conclusions.query(rt, ME, stored.workspace, question.text, DEPTH, filters=pair)
     ranking = [
         stored.row_keys[row.message_keys[0]] if row.message_keys else NO_TURN for row in rows
     ]
-    return _of_ranking(ranking, stored, question)
+    return of_ranking(ranking, stored, question)
 
 
 def shares(text: str, budget: int, stored: Stored, question: Question) -> Values:
@@ -75,7 +75,7 @@ def shares(text: str, budget: int, stored: Stored, question: Question) -> Values
 
 def peer_context(rt: Runtime, stored: Stored, question: Question) -> Values:
     options = RepresentationOptions(search_query=question.text)
-    peer = _subject(stored, question)
+    peer = subject(stored, question)
     text = context.of_peer(rt, ME, stored.workspace, peer, options).representation
     return shares(text, 2000, stored, question)
 
@@ -83,7 +83,7 @@ def peer_context(rt: Runtime, stored: Stored, question: Question) -> Values:
 def session_context(rt: Runtime, stored: Stored, question: Question) -> Values:
     """Of the last session, with 4,000 tokens, so that the representation may have 2,000."""
     options = SessionContextOptions(
-        4000, search_query=question.text, peer_target=_subject(stored, question)
+        4000, search_query=question.text, peer_target=subject(stored, question)
     )
     session = f"session-{stored.talk.turns[-1].session}"
     answer = context.of_session(rt, ME, stored.workspace, session, options)
@@ -95,7 +95,7 @@ def full_representation(rt: Runtime, stored: Stored, question: Question) -> Valu
     options = RepresentationOptions(
         search_query=question.text, search_top_k=100, max_conclusions=100
     )
-    text = representation.of_peer(rt, ME, stored.workspace, _subject(stored, question), options)
+    text = representation.of_peer(rt, ME, stored.workspace, subject(stored, question), options)
     return shares(text, 4000, stored, question)
 
 

@@ -47,7 +47,8 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def _call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """The response to one request. Raises BenchError without one, or for an error status."""
         try:
             response = self._http.request(method, path, json=body)
         except httpx.HTTPError as error:
@@ -64,10 +65,10 @@ class Client:
 
     def message_count(self, workspace: str) -> int:
         """Number of messages in a workspace, which is created if it does not exist."""
-        self._call("POST", "/v3/workspaces", {"id": workspace})
-        sessions = self._call("POST", f"/v3/workspaces/{workspace}/sessions/list", {}).json()
+        self.call("POST", "/v3/workspaces", {"id": workspace})
+        sessions = self.call("POST", f"/v3/workspaces/{workspace}/sessions/list", {}).json()
         return sum(
-            self._call(
+            self.call(
                 "POST", f"/v3/workspaces/{workspace}/sessions/{session['id']}/messages/list", {}
             ).json()["total"]
             for session in sessions["items"]
@@ -76,7 +77,7 @@ class Client:
     def ingest(self, workspace: str, conversation: Conversation, peers: dict[str, str]) -> None:
         """Store a conversation with its original times, in order."""
         for speaker, peer in peers.items():
-            self._call(
+            self.call(
                 "POST",
                 f"/v3/workspaces/{workspace}/peers",
                 {"id": peer, "metadata": {"name": speaker}},
@@ -87,7 +88,7 @@ class Client:
     def _store(
         self, workspace: str, session: str, turns: Sequence[Turn], peers: dict[str, str]
     ) -> None:
-        self._call("POST", f"/v3/workspaces/{workspace}/sessions", {"id": session})
+        self.call("POST", f"/v3/workspaces/{workspace}/sessions", {"id": session})
         for start in range(0, len(turns), BATCH_SIZE):
             messages = [
                 {
@@ -97,7 +98,7 @@ class Client:
                 }
                 for turn in turns[start : start + BATCH_SIZE]
             ]
-            self._call(
+            self.call(
                 "POST",
                 f"/v3/workspaces/{workspace}/sessions/{session}/messages",
                 {"messages": messages},
@@ -105,7 +106,7 @@ class Client:
 
     def pending(self, workspace: str) -> int:
         """Number of work units that are not finished."""
-        status = self._call("GET", f"/v3/workspaces/{workspace}/queue/status").json()
+        status = self.call("GET", f"/v3/workspaces/{workspace}/queue/status").json()
         return int(status["pending_work_units"]) + int(status["in_progress_work_units"])
 
     def wait_until_idle(self, workspace: str, timeout: float) -> None:
@@ -127,7 +128,7 @@ class Client:
         texts: list[str] = []
         page = 1
         while True:
-            body = self._call(
+            body = self.call(
                 "POST",
                 f"/v3/workspaces/{workspace}/conclusions/list?page={page}&size=100",
                 {"filters": {"observed_id": observed}},
@@ -139,7 +140,7 @@ class Client:
 
     def chat(self, workspace: str, peer: str, question: str, level: str) -> Answer:
         began = time.perf_counter()
-        response = self._call(
+        response = self.call(
             "POST",
             f"/v3/workspaces/{workspace}/peers/{peer}/chat",
             {"query": question, "reasoning_level": level, "stream": False},
