@@ -249,8 +249,17 @@ def test_an_erasure_replaces_what_an_import_is_about_to_commit(
             requests[0].start()
             requests[0].join(SECONDS)  # it must wait for this transaction
 
+    write = pipeline.rt.storage.write
+
+    def in_turn(*arguments: Any) -> Any:
+        """The request is handled before the next transaction of the import."""
+        if requests and threading.current_thread() is not requests[0]:
+            requests[0].join(10)
+        return write(*arguments)
+
     with monkeypatch.context() as patch:
         patch.setattr(ErasedRows, "refuse_new", with_request)
+        patch.setattr(pipeline.rt.storage, "write", in_turn)
         with pytest.raises(Conflict, match="import it again"):
             load(pipeline, lines, "copy")
     requests[0].join(10)

@@ -166,6 +166,8 @@ def test_vectors_from_before_the_embedder_was_changed_lead_nowhere(
     open_pipeline: OpenPipeline,
 ) -> None:
     before = Memory(open_pipeline())
+    if before.pipeline.rt.storage.name == "memory":
+        pytest.skip("a store in memory cannot be opened a second time")
     before.conclude(TASTE, before.premises)
     embedder = Subjects("lengths-1", Capability.SEMANTIC, Capability.INLINE)
     after = open_pipeline(embedder, EMBEDDER="lengths")
