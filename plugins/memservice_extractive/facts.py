@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from memservice_extractive import topics
 from memservice_extractive.countries import is_large
 from memservice_extractive.fact_forms import CARD_FORMS, SLOT_FORMS
 from memservice_extractive.language import UNSPACED, detect
@@ -64,14 +65,18 @@ def read(sentence: str, names: Sequence[str] = ()) -> Fact | None:
     )
     text = _TIME_ADVERB.sub("", text)
     subjects = tuple(sorted({name for name in names if name} | {"the user", "user"}))
-    for slot, pattern in _slot_patterns(language, subjects):
-        match = pattern.match(text)
-        if match:
-            return _slot_fact(slot, match)
+    matches = (
+        (slot, match)
+        for slot, pattern in _slot_patterns(language, subjects)
+        if (match := pattern.match(text))
+    )
+    first = next(matches, None)
+    if first is not None and (fact := _slot_fact(*first)) is not None:
+        return fact
     for kind, pattern in _card_patterns(language, subjects):
         if pattern.search(text):
             return Fact(kind)
-    return None
+    return Fact(IDENTITY) if topics.cues(language).name.match(text) else None
 
 
 def comparable(slot: tuple[str, ...], one: str, other: str) -> bool:

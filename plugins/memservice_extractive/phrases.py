@@ -17,12 +17,14 @@ def _any(*alternatives: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[
 
 
 GREETING = re.compile(
-    r"^(?i:hi|hiya|hello|hey|dear|greetings|good "
+    r"^¡?(?i:hi|hiya|hello|hey|dear|greetings|good "
     r"(?:morning|afternoon|evening|night)|morning|welcome(?: back)?|hallo|moin|servus"
     r"|guten (?:morgen|tag|abend)|gute nacht|grüezi|grüß "
     r"(?:dich|gott)|liebe[r]?|bonjour|salut|bonsoir|coucou|hola|buenos días"
-    r"|buenas (?:tardes|noches))(?i: there| all| everyone| everybody| guys| again| "
-    r"zusammen| allerseits)?"
+    r"|buenas(?: tardes| noches)?|ciao|salve|buongiorno|buonasera"
+    r"|oi|olá|bom dia|boa (?:tarde|noite)"
+    r"|привет|здравствуйте?|добрый (?:день|вечер)|доброе утро)"
+    r"(?i: there| all| everyone| everybody| guys| again| zusammen| allerseits)?"
     rf"(?: {_NAME}){{0,2}}(?:\s*[,.!;:~–—-]+\s*|\s*$|\s+(?=[IiWwM]))"
 )
 

@@ -220,6 +220,47 @@ def test_lines_of_the_card_stay_unless_a_newer_value_replaces_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "Moin, ich bin Jonas und wohne in Kiel.",
+        "Hi, I'm Dana from Leeds.",
+        "Hola, soy Marta y trabajo en una librería de Gijón.",
+        "Salut, je m'appelle Luc et j'habite à Brest.",
+        "Sono Carla, faccio la veterinaria a Siena.",
+        "佐藤と申します。",
+        "Oi! Sou o Bruno, moro em Recife.",
+        "Меня зовут Вера, я живу в Перми.",
+        "你好，我叫小林，住在成都。",
+    ],
+)
+def test_an_introduction_is_on_the_card(introduction: str) -> None:
+    assert consolidated(conclusions_of(introduction)).card == [f"IDENTITY: {introduction}"]
+
+
+@pytest.mark.parametrize(
+    ("introduction", "newer"),
+    [
+        ("I'm Dana and I live in Leeds.", "I moved to York."),
+        ("Ich bin Jonas und wohne in Kiel.", "Ich wohne jetzt in Lübeck."),
+        ("I'm Dana and I work for a bakery.", "I work at Brewmaster."),
+    ],
+)
+def test_a_newer_value_replaces_an_introduction_that_tells_another(
+    introduction: str, newer: str
+) -> None:
+    later = [f"ATTRIBUTE: {newer}"]
+    assert consolidated(conclusions_of(introduction, newer)).card == later
+    lines = [f"IDENTITY: {introduction}", "INSTRUCTION: Be brief."]
+    assert consolidated(conclusions_of(newer), lines).card == [*later, lines[1]]
+
+
+def test_an_introduction_stays_if_what_it_tells_is_still_true() -> None:
+    lines = ["IDENTITY: Hi, I'm Dana from Leeds.", "RELATIONSHIP: My sister Ann lives in Rome."]
+    card = consolidated(conclusions_of("I moved to York.", "I am 31 years old."), lines).card
+    assert card == [*lines, "ATTRIBUTE: I moved to York.", "ATTRIBUTE: I am 31 years old."]
+
+
 def test_the_card_is_unchanged_without_new_lines_or_permission() -> None:
     rows = conclusions_of("I live in Rome.")
 
