@@ -20,7 +20,8 @@ from memservice_extractive.own_names import forms_pattern
 
 WORD = re.compile(r"[^\W_]+")
 COVERED = {
-    "home": ("email", "phone", "profession"),
+    "deadline": ("delivery",),
+    "home": ("delivery", "email", "phone", "profession"),
     "money": ("employer", "profession"),
     "phone": ("device",),
     "friend": ("partner",),
@@ -30,6 +31,7 @@ COVERED = {
 """Topics whose words can be part of an expression of another: "address" in "e-mail address"."""
 BROADER = {
     "allergy": frozenset({"food", "drink", "health"}),
+    "delivery": frozenset({"home"}),
     "medication": frozenset({"health"}),
     "travel": frozenset({"car", "commute"}),
     "wedding": frozenset({"partner"}),

@@ -101,7 +101,7 @@ WEAK = (
     "welchen person leute sache benutzt nutzt will mochte braucht neu neue eigen tag zeit geht "
     "macht machen hat habe haben kommt monat jahr beste gibt womit wozu wovon worin wofur wohin "
     "woher halt meint denkt meinung findet ubt aus ausubt spielt besitzt fahrt betreibt hort "
-    "nimmt tragt leidet bekommt inzwischen gerade genau datum jahre"
+    "nimmt tragt leidet bekommt inzwischen gerade genau datum jahre lautet lauten"
 )
 SUBJECT = "ich wir"
 UNREAL = (

@@ -29,7 +29,9 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "dislike": "nicht_leiden ausstehen",
         "contact": "anrufen telefonieren anruf*",
         "delivery": (
-            "post briefe brief pakete zusendung* wohin_*_schicken ankommt ankommen kommt_*_an"
+            "post briefe brief pakete zusendung* wohin_*_schicken wohin_soll_*_senden "
+            "wohin_sollen_*_geschickt wohin_sollen_*_gesendet wohin_sende* versandadresse "
+            "ankommt ankommen kommt_*_an"
         ),
         "software": "programm programme",
     },
@@ -50,7 +52,11 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "appointment": "check-up checkup",
         "goal": "achieve saving_up save_up saving_for",
         "money": "cost costs price afford spend_on can_*_spend spending",
-        "delivery": "post letters mail arrive arrives arriving arrival",
+        "delivery": (
+            "post letters mail arrive arrives arriving arrival delivery_address shipping_address "
+            "postal_address mailing_address where_should_*_send where_should_*_sent "
+            "where_should_*_ship where_do_*_send where_do_*_ship where_can_*_send where_to_send"
+        ),
         "software": "package",
     },
     "es": {
@@ -72,7 +78,11 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "money": "gastar gasta costo cuesta precio alquiler",
         "deadline": "entregar plazo vence",
         "nickname": "la_llamen lo_llamen le_llamen",
-        "delivery": "correo cartas carta llega llegan llegara llegaran",
+        "delivery": (
+            "correo cartas carta llega llegan llegara llegaran direccion_de_entrega "
+            "direccion_de_envio direccion_postal adonde_hay_que_enviar adonde_se_envia* "
+            "a_donde_hay_que_enviar a_que_direccion_se_envia*"
+        ),
     },
     "fr": {
         "school": "ecole maternelle college lycee scolarise*",
@@ -89,7 +99,10 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "deadline": "date_limite delai echeance rendre_le",
         "nickname": "etre_appelee etre_appele",
         "contact": "telephoner appeler",
-        "delivery": "courrier lettres arrive arrivera arriveront",
+        "delivery": (
+            "courrier lettres arrive arrivera arriveront adresse_de_livraison adresse_postale "
+            "ou_faut-il_envoyer ou_dois-je_envoyer ou_faut-il_expedier"
+        ),
         "style": "explications expliquer",
     },
     "it": {
@@ -109,7 +122,11 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "goal": "realizzare risparmia*",
         "money": "guadagna spendere costa prezzo affitto",
         "deadline": "consegnare entro_quando scade scadenza",
-        "delivery": "lettere posta arriva arrivera arrivano arriveranno ordine consegn*",
+        "delivery": (
+            "lettere posta arriva arrivera arrivano arriveranno ordine consegn* "
+            "indirizzo_di_consegna indirizzo_di_spedizione indirizzo_postale dove_vanno_spediti "
+            "dove_vanno_spedite dove_vanno_mandati dove_devo_spedire"
+        ),
         "size": "quanto_e_alta quanto_e_alto",
         "nickname": "essere_chiamata essere_chiamato",
         "dislike": "non_piace non_piacciono",
@@ -128,7 +145,7 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "goal": "貯金",
         "money": "いくら",
         "deadline": "提出",
-        "delivery": "届き 届く 送り先 送れば 注文 届き",
+        "delivery": "届き 届く 送り先 送れば 注文 配送先 送付先 届け先",
         "learning": "講座",
         "sleep": "眠れ",
         "contact": "電話",
@@ -150,7 +167,10 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "money": "gastar custa custo preco aluguel",
         "deadline": "entregar prazo",
         "nickname": "ser_chamada ser_chamado",
-        "delivery": "cartas correspondencia chega chegam chegara",
+        "delivery": (
+            "cartas correspondencia chega chegam chegara endereco_de_entrega endereco_de_envio "
+            "endereco_postal para_onde_devem_ser_enviad* para_onde_devo_enviar para_onde_envi*"
+        ),
     },
     "ru": {
         "school": "школ* гимнази* садик* учится",
@@ -166,7 +186,10 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "software": "пользуется каким_инструментом",
         "goal": "добиться копит",
         "money": "потратить платит стоит цена",
-        "delivery": "письма почту посылать присылать придет приедет привезут доставят",
+        "delivery": (
+            "письма почту посылать присылать придет приедет привезут доставят адрес_доставки "
+            "почтовый_адрес"
+        ),
         "relation": "кем_приходится",
         "contact": "звонить позвонить",
     },
@@ -179,7 +202,7 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
         "goal": "存钱",
         "money": "挣 多少钱 花多少 能花 价格",
         "deadline": "时候交",
-        "delivery": "送到 到货 寄到 订单 快递",
+        "delivery": "送到 到货 寄到 订单 快递 收货地址 收货",
         "size": "多大的鞋 尺码",
         "style": "建议 解释 说话方式",
     },

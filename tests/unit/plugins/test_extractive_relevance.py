@@ -210,6 +210,72 @@ def test_an_address_with_a_street_tells_where_to_send_things(
     assert topics_told(statement, language, frozenset({"delivery"}))
 
 
+@pytest.mark.parametrize(
+    ("language", "statement", "questions"),
+    [
+        (
+            "de",
+            "Bitte schickt alles in mein Büro, Mühlgasse 12.",
+            "Wohin sollen Pakete geschickt werden?|Wie lautet Adas Lieferadresse?"
+            "|Wohin soll ich das Paket senden?",
+        ),
+        (
+            "en",
+            "Please ship everything to my office, 12 Mill Lane, York.",
+            "Where should parcels be sent?|What is Ada's delivery address?"
+            "|Where do I send the parcel?|What's the shipping address?",
+        ),
+        (
+            "es",
+            "Por favor, envíen todo a mi oficina, calle Mayor 3.",
+            "¿Adónde hay que enviar los paquetes?|¿Cuál es la dirección de entrega de Ada?"
+            "|¿A qué dirección se envían los pedidos?",
+        ),
+        (
+            "fr",
+            "Merci de tout envoyer à mon bureau, 3 rue Verte.",
+            "Où faut-il envoyer les colis ?|Quelle est l'adresse de livraison d'Ada ?",
+        ),
+        (
+            "it",
+            "Per favore spedite tutto in ufficio, via Roma 3.",
+            "Dove vanno spediti i pacchi?|Qual è l'indirizzo di consegna di Ada?",
+        ),
+        (
+            "ja",
+            "荷物は全部会社に送ってください。",
+            "荷物はどこに送ればいいですか？|配送先はどこですか？",
+        ),
+        (
+            "pt",
+            "Por favor, mande tudo para o meu escritório, rua Verde 3.",
+            "Para onde devem ser enviadas as encomendas?|Qual é o endereço de entrega da Ada?",
+        ),
+        (
+            "ru",
+            "Пожалуйста, присылайте всё в офис, улица Мира 3.",
+            "Куда отправлять посылки?|Какой адрес доставки?",
+        ),
+        ("zh", "请把所有东西寄到我办公室。", "包裹寄到哪里？|收货地址是什么？"),
+    ],
+)
+def test_a_request_where_to_send_things_answers_where_they_go(
+    language: str, statement: str, questions: str
+) -> None:
+    for question in questions.split("|"):
+        assert score(question, statement, language) >= ENOUGH, question
+
+
+def test_a_home_is_no_address_for_deliveries() -> None:
+    assert score("What is Ada's delivery address?", "I live in Leeds.", "en") < ENOUGH
+    assert score("What is Ada's address?", "I live in Leeds.", "en") >= ENOUGH
+
+
+def test_a_delivery_can_be_a_deadline() -> None:
+    question = Question("¿Cuándo es la entrega del informe?", ["ada"], "es")
+    assert "deadline" in question.content.topics
+
+
 def test_a_statement_with_the_time_that_is_asked_for_comes_before_one_without() -> None:
     question = "When does the new sofa arrive?"
     with_day = score(question, "The courier moved the delivery to 3 June.", "en")
