@@ -18,8 +18,10 @@ from memservice.worker.polling import Worker
 from memservice_bench.client import BenchError, Client
 
 SMALL = ("--kind", "people", "--split", "tuning", "--count", "1", "--idle", "0")
-SURFACES = ("workspace search", "peer search", "conclusions query", "peer context")
-SURFACES += ("session context", "representation")
+SURFACES = (
+    *("workspace search", "peer search", "conclusions query"),
+    *("peer context", "session context", "representation"),
+)
 PATIENCE_SECONDS = 60
 
 
