@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 K1 = 1.2
-"""How soon repetitions of a term saturate."""
+"""How soon repetitions of a term saturate. With 0.9 and with 1.6, some searches in talks with an
+assistant lose significantly (benchmarks/recall/README.md, "Constants of the ranking", as for the
+next three)."""
 B = 0.75
-"""How much the length of a text lowers its score, 0 to 1."""
+"""How much the length of a text lowers its score, 0 to 1. With 0.6 and with 0.9, the same."""
 WINDOW = 2
-"""Messages before and after a hit that share its score."""
+"""Messages before and after a hit that share its score. With 1, talks between people lose 1.5
+points; with 3, no set changes."""
 NEIGHBOUR_WEIGHT = 0.5
-"""The share of a hit's term counts that each of them gets."""
+"""The share of a hit's term counts that the messages beside it get. Each one further gets this
+share of what the one before it gets: as much for all of them finds 2 to 4 points less. With 0.25,
+0.4 and 0.65, some searches lose significantly."""
 MAX_SHARED = 20.0
 """Terms beyond which a text shares less of each of its terms with its neighbours: an answer of 600
 terms contains so many that they say little about the messages around it. Without this limit, a
@@ -37,7 +42,8 @@ SIMILARITY_SHARE = 0.3
 """The share. A search between people with MiniLM finds 4 points more than without on the tuning
 set, and with 0.5 as much (benchmarks/recall/README.md, "Similarities of neighbours")."""
 RRF_K = 20
-"""Smoothing of reciprocal ranks: a smaller value favours the first ranks."""
+"""Smoothing of reciprocal ranks: a smaller value favours the first ranks. With MiniLM, 10 finds
+about as much, and 60 up to 4 points less (benchmarks/recall/README.md)."""
 
 Scores = dict[int, float]
 
@@ -256,8 +262,8 @@ def bm25_with_neighbours(
     k1: float = K1,
     b: float = B,
 ) -> Scores:
-    """BM25 in which each hit adds `share` of its term counts to the messages up to `reach`
-    positions before and after it.
+    """BM25 in which each hit adds `share` of its term counts to the messages right before and after
+    it, and `share` of that to each one further, up to `reach` positions away.
 
     Counts are added before repetitions saturate, and the length of a text includes its neighbours,
     as in an indexed field with the text of all of them. Between short messages that is all. A
@@ -304,16 +310,17 @@ def bm25_with_neighbours(
     shared = np.minimum(1.0, MAX_SHARED / np.maximum(lengths, 1.0))
     # A missing neighbour counts like one of mean length: the ends of a session gain nothing.
     typical = min(mean, MAX_SHARED)
-    around = lengths + 2 * reach * typical
-    for step in range(-reach, reach + 1):
-        if step and positioned:
-            other = np.minimum(np.searchsorted(at, at + step), positioned - 1)
-            targets = np.flatnonzero(at[other] == at + step)
-            part = shared[other[targets]]
-            counts[targets] += share * part[:, None] * shared_counts[other[targets]]
-            around[targets] += part * lengths[other[targets]] - typical
+    nearness = {step: share ** (abs(step) - 1) for step in range(-reach, reach + 1) if step}
+    typical_around = typical * sum(nearness.values())
+    around = lengths + typical_around
+    for step, near in nearness.items() if positioned else ():
+        other = np.minimum(np.searchsorted(at, at + step), positioned - 1)
+        targets = np.flatnonzero(at[other] == at + step)
+        part = near * shared[other[targets]]
+        counts[targets] += share * part[:, None] * shared_counts[other[targets]]
+        around[targets] += part * lengths[other[targets]] - near * typical
     b = 1 - (1 - b) * typical / mean
-    norm = k1 * (1 - b + b * around / (mean + 2 * reach * typical))
+    norm = k1 * (1 - b + b * around / (mean + typical_around))
     unknown = idf(matches.documents, 1)
     scored = np.zeros(len(row))
     for word in words if words is not None else [{term: 1.0} for term in sorted(hits.terms)]:

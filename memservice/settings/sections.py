@@ -382,8 +382,8 @@ class Search(Group):
     )
     neighbour_weight: float = setting(
         0.5,
-        "share of a hit's words that counts for the neighbouring messages too; smaller for a "
-        "long hit",
+        "share of a hit's words that counts for the messages beside it too, and of that share for "
+        "those two away; smaller for a long hit",
         low=0,
         high=1,
     )

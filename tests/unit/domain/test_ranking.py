@@ -92,18 +92,24 @@ def test_more_occurrences_never_score_less(tf: int, more: int, length: int, df: 
     assert 0 <= B <= 1
 
 
-def stored_field(texts: list[list[str]], terms: set[str]) -> dict[int, float]:
-    """What a second, stored field of the neighbours' words would score: keys are positions in one
-    session."""
-    around = [
-        [w for j in range(max(0, i - 2), min(len(texts), i + 3)) if j != i for w in texts[j]]
-        for i in range(len(texts))
-    ]
-    lengths = [len(own) + len(near) for own, near in zip(texts, around, strict=True)]
+def stored_fields(texts: list[list[str]], terms: set[str]) -> dict[int, float]:
+    """What two more stored fields would score: one of the words beside a text counts half, one of
+    those that are two messages away a quarter. Keys are positions in one session."""
+
+    def words_at(position: int, distance: int) -> list[str]:
+        both = (position - distance, position + distance)
+        return [word for near in both if 0 <= near < len(texts) for word in texts[near]]
+
+    mean = sum(map(len, texts)) / len(texts)
     scores = {}
-    for i, (own, near) in enumerate(zip(texts, around, strict=True)):
-        norm = K1 * (1 - B + B * lengths[i] / (5 * sum(map(len, texts)) / len(texts)))
-        counts = {term: own.count(term) + 0.5 * near.count(term) for term in terms}
+    for i, own in enumerate(texts):
+        beside, further = words_at(i, 1), words_at(i, 2)
+        length = len(own) + len(beside) + 0.5 * len(further)
+        norm = K1 * (1 - B + B * length / (mean + 2 * mean + 0.5 * 2 * mean))
+        counts = {
+            term: own.count(term) + 0.5 * beside.count(term) + 0.25 * further.count(term)
+            for term in terms
+        }
         frequency = {term: sum(term in text for text in texts) for term in terms}
         scores[i] = sum(
             idf(len(texts), frequency[t]) * (K1 + 1) * tf / (tf + norm)
@@ -123,7 +129,7 @@ WORDS = st.sampled_from(["lake", "paint", "dog", "filler", "noise"])
 
 
 @given(st.lists(st.lists(WORDS, min_size=4, max_size=4), min_size=1, max_size=12))
-def test_neighbours_score_like_a_stored_field(texts: list[list[str]]) -> None:
+def test_neighbours_score_like_stored_fields(texts: list[list[str]]) -> None:
     """Where all texts are of one length: inside the session exactly, at its ends up to the length
     of what is missing there."""
     terms = {"lake", "dog"}
@@ -137,7 +143,7 @@ def test_neighbours_score_like_a_stored_field(texts: list[list[str]]) -> None:
         TextMatches(len(texts), 4.0, frequencies, hits),
         {i: Position(1, i, 4) for i in range(len(texts))},
     )
-    stored = stored_field(texts, terms)
+    stored = stored_fields(texts, terms)
     assert lent.keys() == stored.keys()
     for key in range(2, len(texts) - 2):
         assert lent.get(key, 0.0) == pytest.approx(stored.get(key, 0.0))
