@@ -25,11 +25,11 @@ B = 0.75
 """How much the length of a text lowers its score, 0 to 1. With 0.6 and with 0.9, the same."""
 WINDOW = 2
 """Messages before and after a hit that share its score. With 1, talks between people lose 1.5
-points; with 3, no set changes."""
+points; with 3, no set gains."""
 NEIGHBOUR_WEIGHT = 0.5
-"""The share of a hit's term counts that the messages beside it get. Each one further gets this
-share of what the one before it gets: as much for all of them finds 2 to 4 points less. With 0.25,
-0.4 and 0.65, some searches lose significantly."""
+"""The share of a hit's term counts that the messages beside it get. A message one further away gets
+this share of that: if all get the same, searches find 2 to 4 points less. With 0.25, 0.4 and 0.65,
+some searches lose significantly."""
 MAX_SHARED = 20.0
 """Terms beyond which a text shares less of each of its terms with its neighbours: an answer of 600
 terms contains so many that they say little about the messages around it. Without this limit, a
