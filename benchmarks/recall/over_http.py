@@ -33,7 +33,7 @@ from benchmarks.recall.__main__ import (
 from benchmarks.recall.corpora import HOPS, KINDS, THIRD, corpora
 from benchmarks.recall.stores import Stored, sizes_of, slugs_of
 from benchmarks.recall.surfaces import DEPTH, NO_TURN, Values, of_ranking, shares, subject
-from memservice_bench.client import Client
+from memservice_bench.client import BenchError, Client
 from memservice_bench.corpus import Conversation, Question
 
 WORK_SECONDS = 600.0
@@ -123,7 +123,13 @@ SURFACES: dict[str, Surface] = {
 def serve(client: Client, workspace: str, talk: Conversation) -> Served:
     """The conversation in its workspace: stored now, or by an earlier run."""
     slugs = slugs_of(talk)
-    if client.message_count(workspace) != len(talk.turns):
+    there = client.message_count(workspace)
+    if there not in (0, len(talk.turns)):
+        raise BenchError(
+            f"the workspace {workspace} has {there} of {len(talk.turns)} messages: delete it, or "
+            "use an empty server"
+        )
+    if not there:
         client.ingest(workspace, talk, dict(slugs))
     client.wait_until_idle(workspace, WORK_SECONDS)
     path = f"/v3/workspaces/{workspace}"
@@ -214,8 +220,12 @@ def main() -> None:
     sets = corpora([parsed.split], kinds, parsed.count, parsed.idle, {})
     describe(sets)
     client = Client(parsed.url, parsed.key)
-    results = measure(client, sets, parsed.surface or list(SURFACES), parsed.settle)
-    client.close()
+    try:
+        results = measure(client, sets, parsed.surface or list(SURFACES), parsed.settle)
+    except BenchError as error:
+        raise SystemExit(str(error)) from error
+    finally:
+        client.close()
     print_table(only(results, parsed.categories), {}, SHORT)
     if parsed.save:
         parsed.save.write_text(json.dumps(results), "utf-8")

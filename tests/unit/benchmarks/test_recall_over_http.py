@@ -12,7 +12,8 @@ import pytest
 
 from benchmarks.recall import __main__ as in_process
 from benchmarks.recall import over_http
-from benchmarks.recall.stores import open_store
+from benchmarks.recall.corpora import generated
+from benchmarks.recall.stores import open_store, slugs_of
 from memservice.app import create_app
 from memservice.worker.polling import Worker
 from memservice_bench.client import BenchError, Client
@@ -69,6 +70,15 @@ def test_a_server_gives_the_values_of_its_services(
     values = json.loads(own.read_text("utf-8"))
     assert {row.split(" / ")[1] for row in values} == set(SURFACES)
     assert values == json.loads(served.read_text("utf-8")) == json.loads(again.read_text("utf-8"))
+
+
+def test_a_workspace_with_other_messages_is_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (talk,) = generated("tuning", "people", 1, 1)
+    Client(url, None).ingest("people-tuning-0", talk, slugs_of(talk))
+    with pytest.raises(SystemExit, match=r"people-tuning-0 has \d+ of \d+ messages: delete it"):
+        lines_of(monkeypatch, capsys, over_http, url, *SMALL)
 
 
 def test_an_error_of_the_server_names_the_request(url: str) -> None:
