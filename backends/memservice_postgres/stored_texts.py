@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,10 @@ from memservice_postgres.connections import Driver
 from memservice_postgres.search_schema import IS_SAMPLED, SAMPLE_SHARE
 from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_blocks import TextBlock, block_of, numbered
-from memservice_sql.text_cache import TextState
+from memservice_sql.text_cache import States, TextState
+
+if TYPE_CHECKING:
+    from memservice.spi.storage import Transaction
 
 OVERLAP = 4 * 200
 """How far before the newest id texts are read again, when texts were added: another transaction may
@@ -25,6 +28,10 @@ which changes the weight of the term, a logarithm, by 4 %."""
 MAX_SAMPLED = 400
 """Rows of the sample that are read for a term."""
 
+_STATES = """
+    SELECT kind, sum(documents)::bigint, sum(length)::bigint, bit_xor(revision), bit_xor(removal)
+    FROM text_statistics WHERE workspace_key = %s GROUP BY kind
+"""
 # Rare terms are counted one row after the other, which is cheap because they are rare. The number
 # of frequent ones is estimated from a sample: PostgreSQL reads all postings of a term before it
 # counts the first row, and each row from another page.
@@ -70,12 +77,18 @@ _NEWER = f"""
 """.encode()  # noqa: S608 - constants
 
 
+def states_of(driver: Driver, tx: Transaction | None) -> States:
+    """The states of the texts in this transaction. `driver`: its connection."""
+    return States(tx, lambda workspace_key: driver.execute(_STATES, (workspace_key,)).fetchall())
+
+
 class StoredTexts(Struct, frozen=True):
     """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. In a
     workspace of more than `exact_documents` texts, numbers of frequent terms are estimated.
     `counts` remembers them."""
 
     driver: Driver
+    states: States
     workspace_key: int
     kind: int
     exact_documents: int
@@ -85,6 +98,9 @@ class StoredTexts(Struct, frozen=True):
     @property
     def _workspace(self) -> dict[str, int]:
         return {"workspace": self.workspace_key, "kind": self.kind}
+
+    def state(self) -> TextState:
+        return self.states.of(self.workspace_key, self.kind)
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
         return self.counts.statistics(terms, self._count)
@@ -122,7 +138,7 @@ class StoredTexts(Struct, frozen=True):
             counts,
             vocabulary,
         )
-        return block, self.statistics(())[0]
+        return block, self.state()
 
 
 def _estimated(

@@ -25,7 +25,7 @@ from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import CONDITIONS, driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
-from memservice_postgres.stored_texts import StoredTexts
+from memservice_postgres.stored_texts import StoredTexts, states_of
 from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_blocks import SearchTerm, best, best_of_rows
 from memservice_sql.text_cache import (
@@ -278,7 +278,11 @@ class PostgresTextIndex:
     def sizes(
         self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
     ) -> Mapping[int, int]:
-        rows = driver_behind(tx).execute(_SIZES, (kind_code(kind), list(workspace_keys)))
+        driver, code = driver_behind(tx), kind_code(kind)
+        if len(workspace_keys) == 1:
+            state = states_of(driver, tx).of(workspace_keys[0], code)
+            return {state.workspace_key: state.documents}
+        rows = driver.execute(_SIZES, (code, list(workspace_keys)))
         return {row[0]: row[1] for row in rows}
 
     def sweep(self) -> None:
@@ -302,7 +306,13 @@ class PostgresTextIndex:
         for term, stored_term in prefixed.items():
             names.setdefault(stored_term, []).append(term)
         texts = StoredTexts(
-            driver, workspace_key, code, self._exact_documents, self._counts, is_reading(tx)
+            driver,
+            states_of(driver, tx),
+            workspace_key,
+            code,
+            self._exact_documents,
+            self._counts,
+            is_reading(tx),
         )
         state, blocks, row_counts = self._cache.prepare(texts, names, self._budget)
         documents = state.documents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -93,15 +93,20 @@ class SqlRows:
         *,
         read_only: bool,
         turn: Turn | None = None,
+        is_snapshot: bool = False,
     ) -> None:
         """`turn`: of the transaction, with the first row that it locks."""
         self.store = store
         self.read_only = read_only
+        self.snapshot_reads: dict[Hashable, Any] | None = {} if is_snapshot else None
+        """What indexes have read in this snapshot, which does not change; None outside of one."""
         self._turn = turn
         self.use_connection(connection)
 
     def use_connection(self, connection: sa.Connection) -> None:
         """Use the transaction of this connection from now on."""
+        if self.snapshot_reads is not None:
+            self.snapshot_reads = {}
         self.connection = connection
         """The transaction's connection, for indexes in the same database."""
         self._cursor = cast(Cursor, connection.connection.cursor())

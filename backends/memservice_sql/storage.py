@@ -74,7 +74,7 @@ class SqlStorage(BaseStorage):
     @contextmanager
     def snapshot(self) -> Iterator[Transaction]:
         with self.translated(), ExitStack() as stack:
-            rows = SqlRows(self._store, self._reading(stack), read_only=True)
+            rows = SqlRows(self._store, self._reading(stack), read_only=True, is_snapshot=True)
 
             @contextmanager
             def pause() -> Iterator[None]:

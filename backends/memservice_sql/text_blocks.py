@@ -45,7 +45,7 @@ class TextBlock(Struct, frozen=True):
     """Indexed texts of one kind in a workspace. Never changes."""
 
     facts: Integers
-    """n × 5: id, session, author, observer and observed peer."""
+    """5 × n: id, session, author, observer and observed peer."""
     levels: Sequence[str | None]
     level_numbers: NDArray[np.int8]
     """Of each text the position of its level in `levels`."""
@@ -59,7 +59,7 @@ class TextBlock(Struct, frozen=True):
     counts: Small
 
     def __len__(self) -> int:
-        return len(self.facts)
+        return len(self.lengths)
 
     @property
     def nbytes(self) -> int:
@@ -80,6 +80,14 @@ class TextBlock(Struct, frozen=True):
     def fitting(self, index_filter: IndexFilter) -> Mask | None:
         """Which texts fit a filter without times; None: all."""
         mask: Mask | None = None
+        if index_filter.levels is not None:
+            numbers = [
+                number for number, level in enumerate(self.levels) if level in index_filter.levels
+            ]
+            if not numbers:
+                return np.zeros(len(self), np.bool_)
+            if len(numbers) < len(self.levels):
+                mask = _one_of(self.level_numbers, numbers)
         for column, keys in (
             (SESSION, index_filter.sessions),
             (AUTHOR, index_filter.authors),
@@ -87,12 +95,7 @@ class TextBlock(Struct, frozen=True):
             (OBSERVED, index_filter.observed),
         ):
             if keys is not None:
-                mask = _both(mask, _one_of(self.facts[:, column], keys))
-        if index_filter.levels is not None:
-            numbers = [
-                number for number, level in enumerate(self.levels) if level in index_filter.levels
-            ]
-            mask = _both(mask, _one_of(self.level_numbers, numbers))
+                mask = _both(mask, _one_of(self.facts[column], keys))
         return mask
 
 
@@ -126,7 +129,7 @@ def block_of(
     facts = (NULL if value is None else value for text in texts for value in text[:5])
     level_numbers = [levels.setdefault(text[5], len(levels)) for text in texts]
     return _block(
-        np.fromiter(facts, np.int64, 5 * len(texts)).reshape(-1, 5),
+        np.ascontiguousarray(np.fromiter(facts, np.int64, 5 * len(texts)).reshape(-1, 5).T),
         list(levels),
         np.array(level_numbers, np.int8),
         np.array(lengths, np.int32),
@@ -177,7 +180,7 @@ def merged(first: TextBlock, second: TextBlock) -> TextBlock:
     levels = list(dict.fromkeys([*first.levels, *second.levels]))
     relevelled = np.array([levels.index(level) for level in second.levels], np.int8)
     return _block(
-        np.concatenate([first.facts, second.facts]),
+        np.concatenate([first.facts, second.facts], axis=1),
         levels,
         np.concatenate([first.level_numbers, relevelled[second.level_numbers]]),
         np.concatenate([first.lengths, second.lengths]),
@@ -193,7 +196,7 @@ def only(block: TextBlock, chosen: Mask) -> TextBlock:
     position = (np.cumsum(chosen) - 1).astype(np.int32)
     remaining = chosen[block.rows]
     return _block(
-        block.facts[chosen],
+        block.facts[:, chosen],
         block.levels,
         block.level_numbers[chosen],
         block.lengths[chosen],
@@ -215,7 +218,10 @@ def best(
     """The `k` texts whose terms have the greatest total weight (ties: the greatest id), best first,
     with the count of each term."""
     masks = [block.fitting(index_filter) for block in blocks]
-    ids = np.concatenate([block.facts[:, ID] for block in blocks])
+    if all(mask is not None and not mask.any() for mask in masks):
+        nothing = np.empty(0, np.int64)
+        return _hits(nothing, nothing.astype(np.int32), np.empty((0, len(terms)), np.int32), terms)
+    ids = np.concatenate([block.facts[ID] for block in blocks])
     lengths = np.concatenate([block.lengths for block in blocks])
     postings = [_postings(blocks, masks, term.stored) for term in terms]
     weights = np.zeros(len(ids))

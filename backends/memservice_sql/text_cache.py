@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -72,6 +72,10 @@ class StoredTexts(Protocol):
     @property
     def is_reading(self) -> bool:
         """Whether the transaction writes nothing: only then are its texts kept in memory."""
+
+    def state(self) -> TextState:
+        """The state of the texts."""
+        ...
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
         """The state of the texts, and the number of texts with each of these terms; terms without
@@ -137,7 +141,7 @@ class TextCache:
         blocks: list[TextBlock] | None = None
         if (texts.workspace_key, texts.kind) in self._entries:
             # The state alone is cheaper than the numbers of texts.
-            state, row_counts = texts.statistics(())
+            state = texts.state()
             blocks = self._blocks(state, texts)
             if blocks is not None:
                 row_counts = {term: sum(each.frequency(term) for each in blocks) for term in terms}
@@ -245,6 +249,29 @@ def is_reading(tx: Transaction | None) -> bool:
     return isinstance(rows, SqlRows) and rows.read_only
 
 
+class States:
+    """The states of the texts in one transaction. A snapshot reads those of a workspace once."""
+
+    def __init__(
+        self, tx: Transaction | None, read: Callable[[int], Iterable[tuple[int, ...]]]
+    ) -> None:
+        """`read`: of a workspace, the rows of its kinds: kind, documents, length, revision and
+        removal."""
+        rows = getattr(tx, "rows", None)
+        self._snapshot_reads = rows.snapshot_reads if isinstance(rows, SqlRows) else None
+        self._read = read
+
+    def of(self, workspace_key: int, kind: int) -> TextState:
+        states: dict[int, TextState] | None = None
+        if self._snapshot_reads is not None:
+            states = self._snapshot_reads.get(("texts", workspace_key))
+        if states is None:
+            states = {row[0]: TextState(workspace_key, *row) for row in self._read(workspace_key)}
+            if self._snapshot_reads is not None:
+                self._snapshot_reads["texts", workspace_key] = states
+        return states.get(kind) or TextState(workspace_key, kind, 0, 0, 0, 0)
+
+
 def can_search(index_filter: IndexFilter) -> bool:
     """Whether the texts in memory have what the filter needs: they have no times."""
     return index_filter.since is None and index_filter.until is None
@@ -262,15 +289,15 @@ def _extended(entry: _Entry, state: TextState, texts: StoredTexts) -> _Entry | N
     from memservice_sql.text_blocks import ID, merged, only
 
     block, after = texts.read(entry.newest)
-    ids = np.concatenate([each.facts[:, ID] for each in entry.blocks])
-    new = only(block, ~np.isin(block.facts[:, ID], ids))
+    ids = np.concatenate([each.facts[ID] for each in entry.blocks])
+    new = only(block, ~np.isin(block.facts[ID], ids))
     added, length = state.documents - entry.state.documents, state.length - entry.state.length
     if after != state or not _are(new, added, length):
         return None
     blocks = [*entry.blocks, new]
     while len(blocks) > 1 and 2 * len(blocks[-1]) >= len(blocks[-2]):
         blocks[-2:] = [merged(blocks[-2], blocks[-1])]
-    return _Entry(state, blocks, max(entry.newest, int(new.facts[:, ID].max())))
+    return _Entry(state, blocks, max(entry.newest, int(new.facts[ID].max())))
 
 
 def _whole(state: TextState, texts: StoredTexts) -> _Entry | None:
@@ -280,7 +307,7 @@ def _whole(state: TextState, texts: StoredTexts) -> _Entry | None:
     block, after = texts.read(None)
     if after != state or not _are(block, state.documents, state.length):
         return None
-    return _Entry(state, [block], int(block.facts[:, ID].max()))
+    return _Entry(state, [block], int(block.facts[ID].max()))
 
 
 def _are(block: TextBlock, documents: int, length: int) -> bool:

@@ -10,15 +10,19 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from memservice_sql.term_counts import TermCounts
-from memservice_sql.text_cache import TextState
+from memservice_sql.text_cache import States, TextState
 from memservice_sqlite.narrowing import array
 
 if TYPE_CHECKING:
+    from memservice.spi.storage import Transaction
     from memservice_sql.text_blocks import TextBlock
 
 BATCH_SIZE = 500
 """Texts of which the terms are in memory at the same time."""
 
+_STATES = """
+    SELECT kind, documents, length, revision, removal FROM text_statistics WHERE workspace_key = ?
+"""
 # FTS5 counts the rows with a term by reading its postings.
 _STATISTICS = """
     SELECT NULL, documents, length, revision, removal
@@ -42,16 +46,25 @@ def rows_of(connection: Connection, sql: str, values: Any) -> list[Any]:
     return list(cursor.fetchall())
 
 
+def states_of(connection: Connection, tx: Transaction | None) -> States:
+    """The states of the texts in this transaction. `connection`: its own."""
+    return States(tx, lambda workspace_key: rows_of(connection, _STATES, (workspace_key,)))
+
+
 class StoredTexts(Struct, frozen=True):
     """See `memservice_sql.text_cache.StoredTexts`. Terms are tokens without `prefix`. `counts`
     remembers how many texts have a frequent term."""
 
     connection: Connection
+    states: States
     workspace_key: int
     kind: int
     prefix: str
     counts: TermCounts
     is_reading: bool
+
+    def state(self) -> TextState:
+        return self.states.of(self.workspace_key, self.kind)
 
     def statistics(self, terms: Collection[str]) -> tuple[TextState, dict[str, int]]:
         state, row_counts = self.counts.statistics(
@@ -110,4 +123,4 @@ class StoredTexts(Struct, frozen=True):
             count_of_pair[pair_numbers],
             vocabulary,
         )
-        return block, self.statistics(())[0]
+        return block, self.state()

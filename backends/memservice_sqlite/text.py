@@ -32,7 +32,7 @@ from memservice_sql.text_cache import (
 )
 from memservice_sqlite import text_merges
 from memservice_sqlite.narrowing import FITS, array, connection_of, micros, parameters
-from memservice_sqlite.stored_texts import StoredTexts, rows_of
+from memservice_sqlite.stored_texts import StoredTexts, rows_of, states_of
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
@@ -247,9 +247,11 @@ class SqliteTextIndex:
     def sizes(
         self, tx: Transaction | None, kind: str, workspace_keys: Sequence[int]
     ) -> Mapping[int, int]:
-        rows = connection_of(tx).exec_driver_sql(
-            _SIZES, (kind_code(kind), json.dumps(list(workspace_keys)))
-        )
+        connection, code = connection_of(tx), kind_code(kind)
+        if len(workspace_keys) == 1:
+            state = states_of(connection, tx).of(workspace_keys[0], code)
+            return {state.workspace_key: state.documents}
+        rows = connection.exec_driver_sql(_SIZES, (code, json.dumps(list(workspace_keys))))
         return {row[0]: row[1] for row in rows.all()}
 
     def sweep(self) -> None:
@@ -270,7 +272,10 @@ class SqliteTextIndex:
         prefix = _prefix(code, workspace_key)
         # `token` encodes upper case too, so these are exactly the tokens that FTS5 stores.
         tokens = {term: token(term) for term in terms}
-        texts = StoredTexts(connection, workspace_key, code, prefix, self._counts, is_reading(tx))
+        states = states_of(connection, tx)
+        texts = StoredTexts(
+            connection, states, workspace_key, code, prefix, self._counts, is_reading(tx)
+        )
         state, blocks, rows_of_token = self._cache.prepare(
             texts, set(tokens.values()), self._budget
         )

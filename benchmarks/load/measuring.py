@@ -18,6 +18,9 @@ from benchmarks.load.processes import cpu_seconds, megabytes
 from benchmarks.load.scenarios import Scenario
 
 FLOOR_NAME = "floor"
+SCENARIOS_PER_FLOOR = 3
+"""The floor is measured again after so many scenarios: one sample of it differs from another by up
+to a factor of two, and every ratio depends on it."""
 
 
 @dataclass(slots=True)
@@ -105,15 +108,16 @@ def measure(
     plan: Plan,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[Cell]:
-    """The cells of all scenarios. Rounds are interleaved, so that a change of the machine's speed
-    meets all scenarios alike."""
+    """The cells of all scenarios. Rounds, and samples of the floor, are interleaved, so that a
+    change of the machine's speed meets all alike."""
     samples: dict[tuple[str, int], list[_Sample]] = defaultdict(list)
     bare = Scenario(FLOOR_NAME, lambda dice: Request("GET", "/"))
     for number in range(plan.rounds):
         for connections in plan.connections:
-            if floor is not None:
-                samples[FLOOR_NAME, connections].append(_sample(floor, bare, connections, plan, 0))
-            for scenario in scenarios:
+            for index, scenario in enumerate(scenarios):
+                if floor is not None and index % SCENARIOS_PER_FLOOR == 0:
+                    of_floor = _sample(floor, bare, connections, plan, number)
+                    samples[FLOOR_NAME, connections].append(of_floor)
                 sample = _sample(target, scenario, connections, plan, number)
                 samples[scenario.name, connections].append(sample)
                 progress(f"round {number + 1}, {connections} connections, {scenario.name}")

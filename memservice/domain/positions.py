@@ -48,6 +48,13 @@ class PositionTable(Mapping[int, Position]):
         chosen = map(fits, *self.columns[[SESSION, AUTHOR, SEQ]].tolist())
         return PositionTable(self.columns[:, list(chosen)])
 
+    def by_others(self, author_keys: Collection[int]) -> set[int]:
+        """The keys of the messages by other authors than these."""
+        import numpy as np
+
+        is_other = ~np.isin(self.columns[AUTHOR], np.array(sorted(author_keys), np.int64))
+        return set(self.columns[KEY][is_other].tolist())
+
     def authors(self) -> dict[int, int]:
         """By key of a message, that of its author."""
         return dict(zip(self._row_of, self.columns[AUTHOR].tolist(), strict=True))

@@ -331,11 +331,10 @@ def get(rt: Runtime, principal: Principal, workspace_id: str, session_id: str, u
         principal, workspace_id, session_id=session_id, member=True, needs=Permission.VIEW
     )
     with rt.storage.read_committed() as tx:
-        located = visibility.find(tx, workspace_id, session_id=session_id)
-        session = located.session
-        message = None if session is None else tx.messages.by_uid(session.key, uid)
-        if session is not None and message is not None and located.is_erasing:
-            left = visibility.without_erased(tx, session.workspace_key, [message])
+        located = visibility.find(tx, workspace_id, session_id=session_id, message_uid=uid)
+        message = located.message
+        if message is not None and located.is_erasing:
+            left = visibility.without_erased(tx, message.workspace_key, [message])
             message = left[0] if left else None
     if message is None:
         raise _missing(uid)

@@ -23,12 +23,16 @@ from memservice.spi.storage import Transaction
 
 
 def find(
-    tx: Transaction, workspace_id: str, session_id: str | None = None, peer_id: str | None = None
+    tx: Transaction,
+    workspace_id: str,
+    session_id: str | None = None,
+    peer_id: str | None = None,
+    message_uid: str | None = None,
 ) -> Located:
-    """Like `tx.workspaces.locate`, without an archived session."""
-    located = tx.workspaces.locate(workspace_id, session_id, peer_id)
+    """Like `tx.workspaces.locate`, without an archived session and its message."""
+    located = tx.workspaces.locate(workspace_id, session_id, peer_id, message_uid)
     if located.session is not None and located.session.state == ARCHIVED:
-        return replace(located, session=None)
+        return replace(located, session=None, message=None)
     return located
 
 

@@ -185,18 +185,18 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
         _rt(lambda rt, s: messages.page(rt, ME, WORKSPACE, "s", {"metadata": {"n": 3}}, Paging())),
     ),
     "get message": (
-        2,
+        1,
         _rt(lambda rt, s: messages.get(rt, ME, WORKSPACE, "s", s.message_rows[3].uid)),
     ),
-    "context": (5, lambda s: s.services.context("s", tokens=100)),
+    "context": (4, lambda s: s.services.context("s", tokens=100)),
     "context with target": (
-        8,
+        7,
         lambda s: s.services.context(
             "s", tokens=180, peer_target="bob", peer_perspective="ann", max_conclusions=3
         ),
     ),
     "peer context": (
-        8,
+        6,
         _rt(
             lambda rt, s: context.of_peer(
                 rt,
@@ -207,18 +207,18 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
             )
         ),
     ),
-    "representation": (4, lambda s: s.services.represent("ann", target="bob")),
+    "representation": (3, lambda s: s.services.represent("ann", target="bob")),
     "representation, with a query": (
-        21,
+        13,
         lambda s: s.services.represent("ann", target="bob", search_query="heron river"),
     ),
-    "search workspace": (11, lambda s: s.services.search("heron river")),
-    "search session": (11, lambda s: s.services.search("heron river", session_id="s")),
+    "search workspace": (8, lambda s: s.services.search("heron river")),
+    "search session": (7, lambda s: s.services.search("heron river", session_id="s")),
     "search session, by filter": (
-        12,
+        9,
         lambda s: s.services.search("heron river", filters={"session_id": "s0"}),
     ),
-    "search peer": (11, lambda s: s.services.search("heron river", peer_id="ann")),
+    "search peer": (8, lambda s: s.services.search("heron river", peer_id="ann")),
     "search, nothing asked": (3, lambda s: s.services.search("?")),
     "card": (2, _rt(lambda rt, s: cards.get(rt, ME, WORKSPACE, "ann"))),
     "list conclusions": (
@@ -226,9 +226,9 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
         _rt(lambda rt, s: concluding.page(rt, ME, WORKSPACE, PAIR, Paging(size=10))),
     ),
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
-    "query conclusions": (12, lambda s: s.services.ask("how many herons", "ann", "bob")),
+    "query conclusions": (7, lambda s: s.services.ask("how many herons", "ann", "bob")),
     "query conclusions of a session": (
-        12,
+        7,
         _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW)),
     ),
     "recognise a key": (1, _rt(lambda rt, s: recognise(rt))),

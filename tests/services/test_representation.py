@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from memservice.domain import tokens
-from memservice.domain.records import DEDUCTIVE
+from memservice.domain.filters import TRUE, Condition
+from memservice.domain.records import DEDUCTIVE, Message
 from memservice.services import conclusions, scopes
 from memservice.services.retrieval import context
 from memservice.services.retrieval.representation import RepresentationOptions
+from memservice.spi.repositories.messages import Messages
 from services.conftest import OpenServices
 from support.services.services import ME, WORKSPACE, Services
 
@@ -151,6 +154,25 @@ def test_messages_are_quoted_beside_conclusions(services: Services) -> None:
     assert not any(":" in line for line in services.represented("ann")), (
         "messages come with a query only"
     )
+
+
+def test_messages_of_others_are_not_read(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [(name, f"The lighthouse is red, {n}.") for n in range(9) for name in ("ann", "bob")]
+    messages = services.say("s", *said)
+    matching, read = Messages.matching, set[int]()
+
+    def watched(
+        self: Messages, workspace_key: int, keys: Sequence[int], condition: Condition
+    ) -> dict[int, Message]:
+        if condition != TRUE:  # else it looks for questions
+            read.update(keys)
+        return matching(self, workspace_key, keys, condition)
+
+    monkeypatch.setattr(Messages, "matching", watched)
+    assert len(services.represented("ann", search_query="lighthouse")) == 9
+    assert read == {message.key for message in messages if message.author == "ann"}
 
 
 def test_a_message_is_quoted_whole_instead_of_its_sentences(services: Services) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memservice.domain.records import ACTIVE, ERASED_PREFIX, Peer, Session, Workspace
+from memservice.domain.records import ACTIVE, ERASED_PREFIX, Message, Peer, Session, Workspace
 from memservice.spi import repositories as base
 from memservice_sql import tables as t
 from memservice_sql.rows import SqlRows
@@ -34,8 +34,15 @@ class SqlWorkspaces(base.Workspaces):
         super().__init__(rows)
 
     def locate(
-        self, slug: str, session_id: str | None = None, peer_id: str | None = None
+        self,
+        slug: str,
+        session_id: str | None = None,
+        peer_id: str | None = None,
+        message_uid: str | None = None,
     ) -> base.Located:
+        if session_id is None:
+            message_uid = None
+
         def write(slots: Slots) -> sa.Executable:
             columns, joined = [*t.workspaces.c], t.workspaces
             for table, name in ((t.sessions, session_id), (t.peers, peer_id)):
@@ -45,6 +52,12 @@ class SqlWorkspaces(base.Workspaces):
                         table.c.slug == slots.take(table.c.slug.type)
                     )
                     joined = joined.outerjoin(table, same_workspace)  # type: ignore[assignment]
+            if message_uid is not None:
+                columns += t.messages.c
+                of_session = (t.messages.c.session_key == t.sessions.c.key) & (
+                    t.messages.c.uid == slots.take(t.messages.c.uid.type)
+                )
+                joined = joined.outerjoin(t.messages, of_session)  # type: ignore[assignment]
             same_slug = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
             return (
                 sa.select(*columns, _has_erased_peers())
@@ -52,23 +65,27 @@ class SqlWorkspaces(base.Workspaces):
                 .where(same_slug, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
             )
 
-        names = [name for name in (session_id, peer_id, slug) if name is not None]
-        row = self.rows.run(
-            ("locate", session_id is None, peer_id is None), write, names
-        ).fetchone()
+        names = [name for name in (session_id, peer_id, message_uid, slug) if name is not None]
+        statement_key = "locate", session_id is None, peer_id is None, message_uid is None
+        row = self.rows.run(statement_key, write, names).fetchone()
         if row is None:
             return base.Located()
         records: list[Any] = []
         start = 0
-        for record, name_given in ((Workspace, slug), (Session, session_id), (Peer, peer_id)):
+        for record, name_given in (
+            (Workspace, slug),
+            (Session, session_id),
+            (Peer, peer_id),
+            (Message, message_uid),
+        ):
             mapping: Any = self.rows.mapping(record)
             if name_given is None or row[start] is None:
                 records.append(None)
             else:
                 records.append(mapping.one(row[start : start + mapping.width]))
             start += mapping.width if name_given is not None else 0
-        workspace, session, peer = records
-        return base.Located(workspace, session, peer, bool(row[start]))
+        workspace, session, peer, message = records
+        return base.Located(workspace, session, peer, message, bool(row[start]))
 
     def last_messages(self, keys: Sequence[int]) -> dict[int, datetime]:
         if not keys:

@@ -9,6 +9,7 @@ from memservice.domain.filters.ast import (
     equals,
     texts_named,
     uses_field,
+    values_named,
 )
 from memservice.domain.filters.evaluate import matches
 from memservice.domain.filters.parse import parse_filters
@@ -40,4 +41,5 @@ __all__ = [
     "recall_allowlist",
     "texts_named",
     "uses_field",
+    "values_named",
 ]

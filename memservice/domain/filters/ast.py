@@ -171,19 +171,23 @@ def equals(**fields: Scalar | tuple[Scalar, ...] | None) -> Condition:
     return all_of(*parts)
 
 
-def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
-    """The only texts that a field of a matching row can have, as far as the outermost parts of the
+def values_named(node: Condition, field: str) -> set[Scalar] | None:
+    """The only values that a field of a matching row can have, as far as the outermost parts of the
     node restrict it; None if they do not."""
-    named: set[str] | None = None
+    named: set[Scalar] | None = None
     for part in node.parts if isinstance(node, All) else (node,):
         if isinstance(part, Equal | OneOf) and part.field == field:
-            values = {
-                value
-                for value in (part.values if isinstance(part, OneOf) else (part.value,))
-                if isinstance(value, str)
-            }
+            values = set(part.values if isinstance(part, OneOf) else (part.value,))
             named = values if named is None else named & values
-    return None if named is None else tuple(sorted(named))
+    return named
+
+
+def texts_named(node: Condition, field: str) -> tuple[str, ...] | None:
+    """The texts among `values_named`, sorted."""
+    named = values_named(node, field)
+    return (
+        None if named is None else tuple(sorted(value for value in named if isinstance(value, str)))
+    )
 
 
 def uses_field(node: Condition, field: str) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memservice.domain import ranking
-from memservice.domain.filters import TRUE, Condition, all_of, equals
+from memservice.domain.filters import TRUE, Condition, all_of, equals, values_named
 from memservice.domain.positions import Position, PositionTable
 from memservice.domain.ranking import TextMatches
 from memservice.domain.records import Message, Space
@@ -114,7 +114,9 @@ class MessageRanking(Struct, frozen=True):
         """The first `limit` of the ranked messages that match, in order; those that repeat a
         message of their author come last. Reads no more rows than necessary."""
         distinct = Distinct()
-        start, size = 0, limit if condition == TRUE else 4 * limit
+        # Of a condition on the author, only messages that fulfil it are among the ranked ones.
+        most_match = condition == TRUE or values_named(condition, "author_key") is not None
+        start, size = 0, limit if most_match else 4 * limit
         while start < len(ranked) and distinct.number < limit:
             keys = ranked[start : start + size]
             rows = self.tx.messages.matching(self.bounds.workspace, keys, condition)
@@ -124,7 +126,7 @@ class MessageRanking(Struct, frozen=True):
 
     def _rank(
         self, depth: int, index_filter: IndexFilter, bridges: Bridges
-    ) -> tuple[list[int], bool]:
+    ) -> tuple[Sequence[int], bool]:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
         pool = depth * self._candidates_per_hit(index_filter)
@@ -160,7 +162,22 @@ class MessageRanking(Struct, frozen=True):
             own = replace(candidates, matches=matches).bm25()
             self.trace.note(own, scores, hits, lists, boosting.by_key(positions), sources)
         weights = {key: source.weight for key, source in sources.items()}
-        return ranking.fuse(lists, search.fusion_k, weighted=weights), exhausted
+        keys = ranking.fuse(lists, search.fusion_k, weighted=weights)
+        return self._by_readable_authors(keys, positions), exhausted
+
+    def _by_readable_authors(
+        self, keys: Sequence[int], positions: Mapping[int, Position]
+    ) -> Sequence[int]:
+        """Without the messages that the condition excludes by their author: they need not be
+        read."""
+        author_keys = values_named(self.bounds.message_condition, "author_key")
+        if author_keys is None:
+            return keys
+        if isinstance(positions, PositionTable):
+            others = positions.by_others({key for key in author_keys if isinstance(key, int)})
+        else:
+            others = {key for key, each in positions.items() if each.author_key not in author_keys}
+        return [key for key in keys if key not in others]
 
     def _candidates_per_hit(self, index_filter: IndexFilter) -> int:
         if index_filter.sessions is not None:

@@ -16,7 +16,7 @@ from memservice.domain.filters import (
     resources,
     texts_named,
 )
-from memservice.domain.records import ACTIVE, DELETING, Message, Workspace
+from memservice.domain.records import ACTIVE, DELETING, Message, Space, Workspace
 from memservice.domain.sizes import MAX_QUERY
 from memservice.domain.values import strip_nul
 from memservice.runtime import Runtime
@@ -56,6 +56,8 @@ class Search:
         self._query = query
         self._vectors = vectors
         """The query's vectors, by the id of each embedder that is not inline."""
+        self._spaces: tuple[Transaction, dict[str, Space]] | None = None
+        """The active spaces by their kind, and the transaction in which they were read."""
 
     @classmethod
     def begin(
@@ -89,6 +91,14 @@ class Search:
             self._query = analyse_query(tx, workspace_key, self.text)
         return self._query
 
+    def _space(self, tx: Transaction, workspace_key: int, kind: str) -> Space | None:
+        """The active space of a kind. Both kinds are read at once."""
+        if self._spaces is None or self._spaces[0] is not tx:
+            spaces = tx.spaces.of_workspace(workspace_key)
+            active = {space.kind: space for space in reversed(spaces) if space.state == ACTIVE}
+            self._spaces = tx, active
+        return self._spaces[1].get(kind)
+
     def messages(
         self, tx: Transaction, bounds: Bounds, limit: int, trace: Trace | None = None
     ) -> list[Message]:
@@ -96,7 +106,7 @@ class Search:
         newest."""
         query = self.query(tx, bounds.workspace)
         has_terms = bool(query.terms or self._vectors)
-        space = tx.spaces.active(bounds.workspace, MESSAGE) if has_terms else None
+        space = self._space(tx, bounds.workspace, MESSAGE) if has_terms else None
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
         return MessageRanking(self.rt, tx, bounds, query, space, vector, self._vectors, trace).best(
             limit
@@ -113,7 +123,7 @@ class Search:
         """The best `limit` conclusions within the bounds, best first: the live ones, or those that
         stood at the moment of the bounds. `max_distance` as in `ConclusionRanking`."""
         query = self.query(tx, bounds.workspace)
-        space = tx.spaces.active(bounds.workspace, CONCLUSION)
+        space = self._space(tx, bounds.workspace, CONCLUSION)
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
         superseded = candidates(self.rt, tx, bounds, query, space, vector)
         return ConclusionRanking(

@@ -19,28 +19,39 @@ class Located(Struct, frozen=True):
     workspace: Workspace | None = None
     session: Session | None = None
     peer: Peer | None = None
+    message: Message | None = None
     is_erasing: bool = False
     """Whether a peer of the workspace is being erased."""
 
 
 class Workspaces(Repository):
     def locate(
-        self, slug: str, session_id: str | None = None, peer_id: str | None = None
+        self,
+        slug: str,
+        session_id: str | None = None,
+        peer_id: str | None = None,
+        message_uid: str | None = None,
     ) -> Located:
-        """The active workspace of that slug, and the session (in any state) and peer of these slugs
-        in it."""
+        """The active workspace of that slug, the session (in any state) and peer of these slugs in
+        it, and the message with this uid in the session."""
         workspace = self.rows.get(Workspace, equals(slug=slug, state=ACTIVE))
         if workspace is None:
             return Located()
         of_workspace = equals(workspace_key=workspace.key, kind=ERASED)
-        return Located(
-            workspace,
+        session = (
             None
             if session_id is None
-            else self.rows.get(Session, equals(workspace_key=workspace.key, slug=session_id)),
+            else self.rows.get(Session, equals(workspace_key=workspace.key, slug=session_id))
+        )
+        return Located(
+            workspace,
+            session,
             None
             if peer_id is None
             else self.rows.get(Peer, equals(workspace_key=workspace.key, slug=peer_id)),
+            None
+            if session is None or message_uid is None
+            else self.rows.get(Message, equals(uid=message_uid, session_key=session.key)),
             self.rows.get(Peer, of_workspace) is not None,
         )
 

@@ -244,6 +244,27 @@ def test_an_older_snapshot_reads_what_it_sees(
         assert keys(before) == [1]
 
 
+def test_a_paused_read_sees_what_was_written_meanwhile(
+    storage: SqlStorage, open_index: Open, workspace: int
+) -> None:
+    index = open_index(10**9)
+
+    def add(key: int) -> None:
+        row = TextRow(key=key, terms=["word"])
+        storage.write(lambda tx: index.add(tx, "message", workspace, [row]))
+
+    def seen(tx: Transaction) -> tuple[int, int]:
+        matches = index.search(tx, "message", workspace, ["word"], 9, EVERYTHING)
+        return len(matches.hits), index.sizes(tx, "message", [workspace])[workspace]
+
+    add(1)
+    with storage.read() as tx:
+        assert seen(tx) == (1, 1)
+        with tx.released():
+            add(2)
+        assert seen(tx) == (2, 2)
+
+
 def test_texts_are_read_when_searches_have_cost_as_much(
     storage: SqlStorage, open_index: Open, workspace: int
 ) -> None:

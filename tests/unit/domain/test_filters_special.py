@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from memservice.domain.errors import InvalidInput
-from memservice.domain.filters import TRUE, parse_containment, recall_allowlist
-from memservice.domain.filters.ast import Contains
+from memservice.domain.filters import (
+    TRUE,
+    all_of,
+    equals,
+    parse_containment,
+    recall_allowlist,
+    texts_named,
+    values_named,
+)
+from memservice.domain.filters.ast import Any_, Condition, Contains, Not
 
 
 def refused(filters: Any, session_id: str | None = None) -> tuple[tuple[str | int, ...], str]:
@@ -87,3 +95,26 @@ def test_invalid_containment_filters_are_refused(value: Any, loc: tuple[str | in
     with pytest.raises(InvalidInput) as caught:
         parse_containment(value)
     assert caught.value.problems[0].loc == ("filter", *loc)
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        (TRUE, None),
+        (equals(author_key=3), {3}),
+        (equals(author_key=(3, 4)), {3, 4}),
+        (all_of(equals(author_key=(3, 4)), equals(author_key=(4, 5), key=1)), {4}),
+        (all_of(equals(author_key=3), equals(author_key=4)), set()),
+        (equals(session_key=3), None),
+        (Not(equals(author_key=3)), None),
+        (Any_((equals(author_key=3), equals(session_key=4))), None),
+    ],
+)
+def test_the_only_values_of_a_field_are_named(condition: Condition, values: set[int]) -> None:
+    assert values_named(condition, "author_key") == values
+
+
+def test_only_texts_are_named_as_texts() -> None:
+    assert texts_named(equals(author=("b", "a")), "author") == ("a", "b")
+    assert texts_named(equals(author=3), "author") == ()
+    assert texts_named(TRUE, "author") is None

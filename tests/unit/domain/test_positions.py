@@ -43,3 +43,9 @@ def test_some_are_chosen_by_session_author_and_seq() -> None:
         [POSITIONS[2], POSITIONS[4]]
     )
     assert table.only(lambda session, author, seq: seq > 9) == {}
+
+
+def test_messages_by_other_authors_are_named() -> None:
+    table = PositionTable.of(POSITIONS)
+    assert table.by_others({6, 8}) == {20, 40, 50}
+    assert table.by_others(set()) == set(table)
