@@ -159,8 +159,8 @@ def test_messages_are_quoted_beside_conclusions(services: Services) -> None:
 def test_messages_of_others_are_not_read(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = [(name, f"The lighthouse is red, {n}.") for n in range(9) for name in ("ann", "bob")]
-    messages = services.say("s", *said)
+    turns = [(name, f"The lighthouse is red, {n}.") for n in range(9) for name in ("ann", "bob")]
+    messages = services.say("s", *turns)
     matching, read = Messages.matching, set[int]()
 
     def watched(

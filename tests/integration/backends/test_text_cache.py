@@ -253,16 +253,16 @@ def test_a_paused_read_sees_what_was_written_meanwhile(
         row = TextRow(key=key, terms=["word"])
         storage.write(lambda tx: index.add(tx, "message", workspace, [row]))
 
-    def seen(tx: Transaction) -> tuple[int, int]:
+    def counts(tx: Transaction) -> tuple[int, int]:
         matches = index.search(tx, "message", workspace, ["word"], 9, EVERYTHING)
         return len(matches.hits), index.sizes(tx, "message", [workspace])[workspace]
 
     add(1)
     with storage.read() as tx:
-        assert seen(tx) == (1, 1)
+        assert counts(tx) == (1, 1)
         with tx.released():
             add(2)
-        assert seen(tx) == (2, 2)
+        assert counts(tx) == (2, 2)
 
 
 def test_texts_are_read_when_searches_have_cost_as_much(
