@@ -4,7 +4,7 @@ ids, and one log line."""
 from __future__ import annotations
 
 import logging
-import os
+import random
 import re
 import time
 from typing import Any
@@ -96,7 +96,7 @@ def _request_id() -> str:
     header = request.headers.get(REQUEST_ID)
     if header is not None and _REQUEST_ID.fullmatch(header):
         return header
-    return os.urandom(8).hex()
+    return f"{random.getrandbits(64):016x}"
 
 
 def _without_slash(app: Flask) -> Response | None:

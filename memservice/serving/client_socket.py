@@ -45,6 +45,8 @@ class ClientSocket(socket.socket):
     lingered_bytes = 0
     polled = False
     """Whether the loop is told when bytes arrive."""
+    on_bytes: Callable[[Any, Any], None] | None = None
+    """What the loop calls then, with the connection and this socket; None while a thread has it."""
 
     @classmethod
     def of(cls, accepted: socket.socket) -> ClientSocket:

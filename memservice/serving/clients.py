@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -201,12 +202,13 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         with self._keeping:
             if not self.alive:
                 conn.timeout = min(conn.timeout, time.monotonic() + STOP_KEEPALIVE_LINGER)
+            if self.poller.get_map() is None:  # the loop has ended meanwhile
+                conn.close()
+                return
             self.keepalived_conns.append(conn)
-            sock.polled = True
-            readable = partial(self.on_client_socket_readable, conn)
             try:
-                self.poller.register(sock, selectors.EVENT_READ, readable)
-            except ValueError:  # the loop has ended meanwhile
+                self._listen(conn, self.on_client_socket_readable)
+            except ValueError:  # as above
                 conn.close()
 
     def _begin(self, conn: TConn) -> None:
@@ -223,7 +225,6 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             super().on_client_socket_readable(conn, client)
             return
         with self._keeping:
-            self._unregister(conn)
             self.keepalived_conns.remove(conn)
         self._await(conn)
 
@@ -273,8 +274,25 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._awaiting[conn] = None
         self._on_more(conn, conn.sock)
         if conn in self._awaiting:
+            self._listen(conn, self._on_more)
+
+    def _listen(self, conn: TConn, on_bytes: Callable[[TConn, Any], None]) -> None:
+        """Call this in the loop when bytes arrive."""
+        conn.sock.on_bytes = on_bytes
+        if not conn.sock.polled:
             conn.sock.polled = True
-            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_more, conn))
+            readable = partial(self._on_readable, conn)
+            self.poller.register(conn.sock, selectors.EVENT_READ, readable)
+
+    def _on_readable(self, conn: TConn, client: Any) -> None:
+        """A connection stays registered while a thread has it, because most clients send nothing
+        then: to end and to begin that are two system calls."""
+        with self._keeping:
+            on_bytes = conn.sock.on_bytes
+            if on_bytes is None:
+                self._unregister(conn)
+                return
+        on_bytes(conn, client)
 
     def _on_more(self, conn: TConn, client: Any) -> None:
         incoming = conn.sock.incoming
@@ -323,7 +341,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             self.log.debug("cannot send 100 Continue to a client")
 
     def _hand_over(self, conn: TConn) -> None:
-        self._unregister(conn)
+        self._awaiting.pop(conn, None)
+        conn.sock.on_bytes = None
         conn.sock.incoming.buffer.rewind()
         self.enqueue_req(conn)
 
@@ -350,8 +369,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._ending[conn] = None
         self._on_last(conn, conn.sock)
         if conn in self._ending:
-            conn.sock.polled = True
-            self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._on_last, conn))
+            self._listen(conn, self._on_last)
 
     def _on_last(self, conn: TConn, client: Any) -> None:
         try:
@@ -379,13 +397,13 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             self._close(idlest)
 
     def _unregister(self, conn: TConn) -> None:
-        self._awaiting.pop(conn, None)
-        self._ending.pop(conn, None)
         if conn.sock.polled:
             conn.sock.polled = False
             self.poller.unregister(conn.sock)
 
     def _close(self, conn: TConn) -> None:
+        self._awaiting.pop(conn, None)
+        self._ending.pop(conn, None)
         self._unregister(conn)
         self._buffered_bytes -= conn.sock.buffered_bytes
         conn.sock.incoming.buffer.close()
