@@ -1,5 +1,6 @@
 """gunicorn's configuration under `memservice serve`. Variable options are on its command line."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -56,10 +57,12 @@ def halting_once(reap_workers: Callable[[], None]) -> Callable[[], None]:
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Close the store. After the last process has closed a SQLite file, it is complete and has no
-    log."""
+    """Close the store, and write the last log lines. After the last process has closed a SQLite
+    file, it is complete and has no log."""
     from memservice.api.routing import EXTENSION
 
     app = getattr(worker, "wsgi", None)
     if app is not None:  # missing if the start failed
         app.extensions[EXTENSION].close()
+    for handler in logging.getLogger().handlers:
+        handler.flush()

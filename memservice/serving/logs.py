@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from datetime import UTC, datetime
 from textwrap import indent
 from typing import Any
 
 from memservice.domain.values import printable
+from memservice.serving.log_writer import LogWriter
 from memservice.settings import Settings
 from memservice.telemetry.context import request_id
 
@@ -23,7 +25,7 @@ def set_up_logging(settings: Settings) -> None:
     """Log memservice's loggers at LOG_LEVEL, all others at warning."""
     # No line shows what these would look up for each. gunicorn's own lines show the process.
     logging.logThreads = logging.logMultiprocessing = False
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LogWriter(sys.stderr)
     handler.addFilter(_add_request_id)
     handler.setFormatter(JsonLines() if settings.app.log_format == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -40,6 +42,16 @@ def _add_request_id(record: logging.LogRecord) -> bool:
 class TextLines(logging.Formatter):
     def __init__(self) -> None:
         super().__init__(FORMAT)
+        self._second = (0, "")
+        """A time in seconds, and its text."""
+
+    def formatTime(  # noqa: N802  # the standard library's name
+        self, record: logging.LogRecord, datefmt: str | None = None
+    ) -> str:
+        second = int(record.created)
+        if second != self._second[0]:
+            self._second = second, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+        return f"{self._second[1]},{int(record.msecs):03d}"
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the standard library's name
         # The message may contain text of callers, in which a line break would start a forged line.
