@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 from memservice.spi.capabilities import Capability
 
-SPI_VERSION = 0
-"""The version of everything in `memservice.spi`. 0: it may still change; from 1 on only
-additions."""
+SPI_VERSION = 1
+"""The version of everything in `memservice.spi` and `memservice.hookspecs`. Within a version there
+are only additions: see "Compatibility" in docs/plugins.md."""
 
 
 def _ignore(call: ModelCall) -> None:
