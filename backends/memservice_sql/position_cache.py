@@ -8,17 +8,16 @@ it needs, and of a session that has grown the new positions.
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from operator import itemgetter
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct
 
-from memservice.domain.positions import KEY, SEQ, SESSION, Position, PositionTable
+from memservice.domain.positions import KEY, SEQ, SESSION, PositionTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +44,8 @@ class SessionState(NamedTuple):
 class StoredPositions(Protocol):
     """The positions of messages in the database, in one transaction that only reads."""
 
-    def around(self, keys: Sequence[int], distance: int) -> list[Position]:
-        """As `Messages.around`."""
+    def around(self, keys: Sequence[int], distance: int) -> NDArray[np.int64]:
+        """As `Messages.around`, without times: the columns of a `PositionTable`."""
         ...
 
     def states(self, session_keys: Sequence[int]) -> list[SessionState]:
@@ -60,7 +59,6 @@ class StoredPositions(Protocol):
         ...
 
 
-_SESSION_KEY = itemgetter(1)
 _REVISION = 5
 
 
@@ -157,12 +155,11 @@ class PositionCache:
         covered[covered] = has_hit
         missing = key_array[~covered].tolist()
         if missing:
-            rows = stored.around(missing, distance)
-            self._note(stored, rows)
-            read = PositionTable.of(rows)
+            columns = stored.around(missing, distance)
+            self._note(stored, columns)
             if not parts:
-                return read
-            parts.append(read.columns)
+                return PositionTable(columns)
+            parts.append(columns)
             joined = np.concatenate(parts, axis=1)
             return PositionTable(joined[:, np.unique(joined[KEY], return_index=True)[1]])
         return PositionTable(np.concatenate(parts, axis=1) if parts else np.empty((5, 0), np.int64))
@@ -222,21 +219,29 @@ class PositionCache:
                     self._index = self._index.plus(columns, session.number)
                     self._evict()
 
-    def _note(self, stored: StoredPositions, rows: Sequence[Position]) -> None:
+    def _note(self, stored: StoredPositions, columns: NDArray[np.int64]) -> None:
         """Note positions that were read one by one, and read those sessions as a whole for which it
         pays."""
+        number = columns.shape[1]
+        session_keys, of_position, counts = np.unique(
+            columns[SESSION], return_inverse=True, return_counts=True
+        )
+        # A session has at least as many messages as the position of each.
+        least = np.zeros(len(session_keys), np.int64)
+        np.maximum.at(least, of_position, columns[SEQ])
+        possible: list[int] = []
         with self._lock:
-            self._read_in_all += len(rows)
+            self._read_in_all += number
             if self._read_in_all > 2 * self._max_messages:
                 # In more sessions than there is room for, none is read often enough.
                 self._read.clear()
-                self._read_in_all = len(rows)
-            read = Counter(map(_SESSION_KEY, rows))
-            for session_key, number in read.items():
-                self._read[session_key] = self._read.get(session_key, 0) + number
-            # A session has at least as many messages as the position of each.
-            too_long = {row[1] for row in rows if row[3] > self._read[row[1]]}
-        possible = sorted(read.keys() - too_long)
+                self._read_in_all = number
+            for session_key, count_read, length in zip(
+                session_keys.tolist(), counts.tolist(), least.tolist(), strict=True
+            ):
+                read = self._read[session_key] = self._read.get(session_key, 0) + count_read
+                if length <= read:
+                    possible.append(session_key)
         if not possible:
             return
         pays = [

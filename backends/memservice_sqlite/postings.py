@@ -16,11 +16,14 @@ class Postings:
     def __init__(self) -> None:
         self._ids: list[NDArray[np.int64]] = []
         self._weights: list[NDArray[np.float64]] = []
+        self._sums: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+        """What `_combined` returned last, until more is added."""
 
     def add(self, ids: str | None, weight: float) -> None:
         """Add a weight to rows, given as distinct ids separated by commas."""
         if ids:
             added = np.fromstring(ids, np.int64, sep=",")
+            self._sums = None
             self._ids.append(added)
             self._weights.append(np.full(len(added), weight))
 
@@ -39,8 +42,9 @@ class Postings:
     def _combined(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Distinct ids, ascending, and their weights. Weights are added in the order of `add`, so
         that equal sums are equal numbers."""
-        if not self._ids:
-            return np.empty(0, np.int64), np.empty(0, np.float64)
-        ids, row_of_posting = np.unique(np.concatenate(self._ids), return_inverse=True)
-        weights = np.bincount(row_of_posting, np.concatenate(self._weights), len(ids))
-        return ids, np.asarray(weights, np.float64)
+        if self._sums is None:
+            added = np.concatenate([np.empty(0, np.int64), *self._ids])
+            weights = np.concatenate([np.empty(0), *self._weights])
+            ids, row_of_posting = np.unique(added, return_inverse=True)
+            self._sums = ids, np.bincount(row_of_posting, weights, len(ids)).astype(np.float64)
+        return self._sums

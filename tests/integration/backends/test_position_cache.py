@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memservice.domain.positions import Position
+from memservice.domain.positions import Position, PositionTable
 from memservice_sql.position_cache import PositionCache, SessionState
 
 
@@ -23,14 +23,14 @@ class Snapshot:
         self._messages = messages
         self._revision = revision
 
-    def around(self, keys: Sequence[int], distance: int) -> list[Position]:
+    def around(self, keys: Sequence[int], distance: int) -> NDArray[np.int64]:
         near = {
             (key // 100, seq)
             for key in keys
             for seq in range(key % 100 - distance, key % 100 + distance + 1)
             if 1 <= seq <= self._messages
         }
-        return [position(*each) for each in near]
+        return PositionTable.of(position(*each) for each in near).columns
 
     def states(self, session_keys: Sequence[int]) -> list[SessionState]:
         return [
@@ -103,7 +103,7 @@ def test_random_sessions_give_the_positions_of_the_database() -> None:
         distance = dice.randint(0, 3)
         table = cache.around(stored, keys, distance)
         from_memory += stored.read == 0
-        assert dict(table) == {each.key: each for each in stored.around(keys, distance)}
+        assert table == PositionTable(stored.around(keys, distance))
         assert len(cache._index.keys) == sum(each.length for each in cache._sessions.values())
         assert len(cache._index.keys) <= 60
     assert from_memory > 50
@@ -119,7 +119,7 @@ class Noting(Snapshot):
         self.loaded: list[int] = []
         self.read = 0
 
-    def around(self, keys: Sequence[int], distance: int) -> list[Position]:
+    def around(self, keys: Sequence[int], distance: int) -> NDArray[np.int64]:
         self.read += 1
         return super().around(keys, distance)
 
