@@ -13,7 +13,8 @@ from typing import NamedTuple
 from memservice_sql.text_cache import TextState
 
 MIN_ROWS = 1_000
-"""Terms of fewer texts are counted each time."""
+"""Terms of fewer texts are counted each time. Three terms of 4,000 texts each take SQLite 0.7 ms,
+a tenth of a search among a million."""
 MAX_CHANGE = 0.01
 """By how much the number of all texts may change."""
 MAX_AGE = 300.0

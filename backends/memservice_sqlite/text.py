@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
-MIN_ROWS = 10_000
-"""FTS5 counts the rows with a term in 0.04 µs each; numbers from this one on are remembered."""
 MAX_COMPARED = 100_000
 """Postings of common terms that are compared with those of the rare ones in a large workspace: FTS5
 does so in 0.04 µs each."""
@@ -170,7 +168,7 @@ class SqliteTextIndex:
         self._budget = budget
         self._exact_documents = exact_documents
         self._cache = cache or TextCache()
-        self._counts = counts or TermCounts(MIN_ROWS)
+        self._counts = counts or TermCounts()
 
     def add(
         self, tx: Transaction | None, kind: str, workspace_key: int, rows: Sequence[TextRow]

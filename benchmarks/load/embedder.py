@@ -40,6 +40,9 @@ def vectors(texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = (
+        2**20
+    )  # one `send` for an answer: the end of a second one waits for an acknowledgement
 
     def do_GET(self) -> None:
         self._send({})
