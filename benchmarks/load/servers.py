@@ -20,6 +20,7 @@ from flask import Flask
 
 from memservice.compose import open_runtime
 from memservice.runtime import Runtime
+from memservice.serving.forks import NUMERIC_THREADS
 from memservice.serving.logs import set_up_logging
 from memservice.settings import Settings, load_settings
 
@@ -64,7 +65,9 @@ def embedder(dimension: int) -> Iterator[dict[str, str]]:
     that a worker only embeds."""
     port = _free_port()
     command = [sys.executable, "-m", "benchmarks.load.embedder", str(port)]
-    with _running(command, port, "/", {}) as server:
+    # The processors are for the servers that are measured.
+    one_thread = dict.fromkeys(NUMERIC_THREADS, "1")
+    with _running(command, port, "/", one_thread) as server:
         model = "EMBEDDING_MODEL_CONFIG__"
         yield {
             "EMBEDDER": "openai",
