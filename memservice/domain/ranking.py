@@ -289,18 +289,17 @@ def bm25_with_neighbours(
     at = at * _SESSION + seqs
     order = np.argsort(at, kind="stable")
     at, sizes = at[order], np.maximum(sizes[order], 1).astype(np.float64)
-    keys = keys[order]
-    row = dict(zip(keys.tolist(), range(positioned), strict=True))
-    hit_rows = np.array([row.setdefault(key, len(row)) for key in hits.keys.tolist()])
-    counts = np.zeros((len(row), len(hits.terms)))
+    keys, hit_rows = _rows(keys[order], hits.keys)
+    counts = np.zeros((len(keys), len(hits.terms)))
     counts[hit_rows] = hits.counts
     shared_counts = counts.copy()
+    row_of_hit = dict(zip(hits.keys.tolist(), hit_rows.tolist(), strict=True))
     for key, head in header_terms.items():
         for term in head:
-            if key in row and term in column:
-                here = row[key], column[term]
+            if key in row_of_hit and term in column:
+                here = row_of_hit[key], column[term]
                 shared_counts[here] -= counts[here] > 0
-    lengths = np.full(len(row), mean)
+    lengths = np.full(len(keys), mean)
     hit_lengths = hits.lengths.astype(np.float64)
     with_position = hit_rows < positioned
     measured_tokens = float(sizes[hit_rows[with_position]].sum())
@@ -322,7 +321,7 @@ def bm25_with_neighbours(
     b = 1 - (1 - b) * typical / mean
     norm = k1 * (1 - b + b * around / (mean + typical_around))
     unknown = idf(matches.documents, 1)
-    scored = np.zeros(len(row))
+    scored = np.zeros(len(keys))
     for word in words if words is not None else [{term: 1.0} for term in sorted(hits.terms)]:
         # Column by column, not as one matrix product, which may round equal rows differently: ties
         # have to stay ties.
@@ -340,10 +339,23 @@ def bm25_with_neighbours(
         ]
         if parts:
             scored += parts[0] if len(parts) == 1 else np.maximum.reduce(parts)
-    of_row, matching = list(row), np.flatnonzero(counts.any(axis=1))
-    return dict(
-        zip([of_row[here] for here in matching.tolist()], scored[matching].tolist(), strict=True)
-    )
+    matching = np.flatnonzero(counts.any(axis=1))
+    return dict(zip(keys[matching].tolist(), scored[matching].tolist(), strict=True))
+
+
+def _rows(
+    positioned: NDArray[np.int64], hits: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The keys of all rows, which are those with a position and then the other hits; and the row of
+    each hit."""
+    import numpy as np
+
+    by_key = np.argsort(positioned)
+    nearest = np.searchsorted(positioned, hits, sorter=by_key)
+    rows = np.append(by_key, -1)[nearest]
+    other = np.append(positioned, -1)[rows] != hits
+    rows[other] = len(positioned) + np.arange(np.count_nonzero(other))
+    return np.concatenate([positioned, hits[other]]), rows
 
 
 def _columns(positions: Mapping[int, MessagePosition]) -> tuple[NDArray[np.int64], ...]:

@@ -190,6 +190,19 @@ class SqlMessages(base.Messages):
 
         return int(self.rows.run(("newest key",), write, []).fetchone()[0] or 0)
 
+    def contents(self, workspace_key: int, keys: Sequence[int]) -> dict[int, str]:
+        if not keys:
+            return {}
+        dialect = self.rows.store.dialect
+
+        def write(slots: Slots) -> sa.Executable:
+            of_workspace = t.messages.c.workspace_key == slots.take(KEY)
+            chosen = dialect.one_of(t.messages.c.key, slots)
+            return sa.select(t.messages.c.key, t.messages.c.content).where(of_workspace, chosen)
+
+        values = [workspace_key, dialect.list_value(keys)]
+        return dict(self.rows.run(("contents",), write, values).fetchall())
+
     def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         def write(slots: Slots) -> sa.Executable:
             same_session = t.messages.c.session_key == slots.take(KEY)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from memservice.domain.filters import TRUE
 from memservice.domain.positions import Position, PositionTable
 from memservice.domain.ranking import MAX_SHORT
 from memservice.domain.text.questions import is_question
@@ -42,11 +41,11 @@ def replies(
     }
     if not after:
         return {}
-    messages = tx.messages.matching(workspace_key, list(after), TRUE)
+    contents = tx.messages.contents(workspace_key, list(after))
     return {
         key: reply.key
         for key, reply in after.items()
-        if key in messages and is_question(messages[key].content)
+        if key in contents and is_question(contents[key])
     }
 
 

@@ -163,6 +163,13 @@ class Messages(Repository):
         )
         return {message.key: message for message in messages}
 
+    def contents(self, workspace_key: int, keys: Sequence[int]) -> dict[int, str]:
+        """The texts of these messages, by key; others than the workspace's are left out."""
+        return {
+            key: message.content
+            for key, message in self.matching(workspace_key, keys, TRUE).items()
+        }
+
     def seq_reaching(self, session_key: int, tokens: int) -> int | None:
         """The first seq whose `tokens_through` is at least `tokens`; None if there is none. An
         index look-up."""

@@ -234,6 +234,10 @@ class MessagesChapter(Chapter):
                 foreign[0].key: foreign[0]
             }
             assert tx.messages.matching(dataset.workspace.key, [], equals(seq=1)) == {}
+            assert tx.messages.contents(dataset.workspace.key, message_keys) == {
+                message.key: message.content for message in messages[1:]
+            }
+            assert tx.messages.contents(dataset.workspace.key, []) == {}
 
     def test_save_replaces_a_message(self, storage: Storage, dataset: Dataset) -> None:
         messages = converse(storage, dataset, 3)
