@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.load.client import Connection, Request, post
 
-MEDIUM, LARGE = "load-m", "load-l"
+MEDIUM, LARGE, WRITTEN = "load-m", "load-l", "load-w"
 """Workspaces."""
 SESSION, SHORT = "large", "short"
 """Sessions of the medium workspace: of half of its messages, and of `SHORT_MESSAGES`."""

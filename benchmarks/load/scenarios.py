@@ -8,9 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.load.client import Request, post
-from benchmarks.load.data import LARGE, MEDIUM, PEERS, SESSION, SHORT, WORDS, Stored, message, text
+from benchmarks.load.data import (
+    LARGE,
+    MEDIUM,
+    PEERS,
+    SESSION,
+    SHORT,
+    WORDS,
+    WRITTEN,
+    Stored,
+    message,
+    text,
+)
 
 _M, _L = f"/v3/workspaces/{MEDIUM}", f"/v3/workspaces/{LARGE}"
+_W = f"/v3/workspaces/{WRITTEN}"
+"""Of all writes, so that reads are of the same data in every round and every run."""
 _PAIR = {"observer_id": "ann", "observed_id": "ann"}
 FILTER = {
     "AND": [
@@ -52,14 +65,14 @@ def _upload(dice: random.Random) -> Request:
     )
     return Request(
         "POST",
-        f"{_M}/sessions/{SHORT}-files/messages/upload",
+        f"{_W}/sessions/{SHORT}-files/messages/upload",
         "".join(lines).encode(),
         f"multipart/form-data; boundary={BOUNDARY}",
     )
 
 
 def scenarios(stored: Stored) -> list[Scenario]:
-    """Every scenario. Reads come first: writes grow what they read."""
+    """Every scenario."""
     return [Scenario(name, request) for name, request in reads(stored)] + [
         Scenario(name, request, writes=True) for name, request in writes(stored)
     ]
@@ -111,15 +124,15 @@ def reads(stored: Stored) -> list[Named]:
 
 
 def writes(stored: Stored) -> list[Named]:
-    create = _created(f"{_M}/sessions/written/messages", 1)
+    create = _created(f"{_W}/sessions/written/messages", 1)
     mixed_reads = [request for name, request in reads(stored) if name in MIXED]
     return [
         ("msg_create_1", create),
-        ("msg_create_100", _created(f"{_M}/sessions/batches/messages", 100)),
+        ("msg_create_100", _created(f"{_W}/sessions/batches/messages", 100)),
         (
             "concl_create_20",
             lambda dice: post(
-                f"{_M}/conclusions",
+                f"{_W}/conclusions",
                 {
                     "conclusions": [
                         {"content": text(dice, 12), "observer_id": "ben", "observed_id": "cleo"}
