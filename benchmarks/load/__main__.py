@@ -1,5 +1,6 @@
 """Load over HTTP: `python -m benchmarks.load run --db URI` or `--url URL`, and `compare A B`.
-How costs grow with the store: `growth --db URI`, and with other workspaces: `tenants --db URI`.
+How costs grow with the store: `growth --db URI`, and with other workspaces: `tenants --db URI`. How
+long background work takes: `background --db URI`.
 
 With `--db`, a server is started on that store, which is empty or was seeded by an earlier run. With
 `--url`, a running server of this API is used, whatever its implementation; `--server` and
@@ -16,9 +17,19 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.load import copies, growth, in_process, report, servers, summary, tenants
+from benchmarks.load import (
+    background,
+    copies,
+    growth,
+    in_process,
+    report,
+    servers,
+    summary,
+    tenants,
+)
 from benchmarks.load.data import Size, Stored, seed
 from benchmarks.load.measuring import Plan, Run, Target, machine, measure, memory
 from benchmarks.load.scenarios import Scenario, scenarios
@@ -81,6 +92,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         each.add_argument("--requests", type=int, default=20, help="of each request and round")
         each.add_argument("--rounds", type=int, default=in_process.Plan().rounds)
         each.add_argument("--save", type=Path, help="write the figures as JSON")
+    drained = commands.add_parser("background", help="measure background work with a model")
+    drained.add_argument("--db", required=True, help="URI of the store")
+    drained.add_argument("--option", action="append", default=[], help="NAME=VALUE, a setting")
+    drained.add_argument("--messages", type=int, default=2_000)
+    drained.add_argument("--sessions", type=int, default=10)
+    drained.add_argument("--delays", default="0,200", help="milliseconds of the model's answers")
+    drained.add_argument("--save", type=Path, help="write the figures as JSON")
     compare = commands.add_parser("compare", help="compare two saved runs")
     compare.add_argument("before", type=Path)
     compare.add_argument("after", type=Path)
@@ -185,6 +203,18 @@ def run_tenants(parsed: argparse.Namespace) -> dict[str, list[growth.Point]]:
         )
 
 
+def run_background(parsed: argparse.Namespace) -> list[background.Drained]:
+    options = dict(option.split("=", 1) for option in parsed.option)
+    return background.measure(
+        parsed.db,
+        options,
+        parsed.messages,
+        parsed.sessions,
+        [float(delay) for delay in parsed.delays.split(",")],
+        lambda line: print(line, file=sys.stderr),
+    )
+
+
 def seeded(parsed: argparse.Namespace, url: str, size: Size, options: Mapping[str, str]) -> Stored:
     """Store what is missing through the server at `url`."""
     stored = seed(url, size, token=parsed.token)
@@ -221,6 +251,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(json.dumps(machine()))
         for name, points in by_workspace.items():
             print(f"\nWorkspace `{name}`:\n\n{growth.table(points)}")
+        return
+    if parsed.command == "background":
+        drained = run_background(parsed)
+        if parsed.save:
+            dumped_rows = [asdict(each) for each in drained]
+            parsed.save.write_text(json.dumps([machine(), dumped_rows], indent=1) + "\n")
+        print(json.dumps(machine()))
+        print(background.table(drained))
         return
     measured = run(parsed)
     if parsed.save:

@@ -93,11 +93,14 @@ def embed_pending(db: str, options: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def service(db: str, options: Mapping[str, str], workers: int) -> Iterator[Server]:
-    """`memservice serve` without background work, with these settings and no file of settings."""
+def service(
+    db: str, options: Mapping[str, str], workers: int, *, background: bool = False
+) -> Iterator[Server]:
+    """`memservice serve` with these settings and no file of settings. `background`: with a
+    worker."""
     port = _free_port()
-    command = [sys.executable, "-m", "memservice", "serve", "--no-worker", "--port", str(port)]
-    command += ["--workers", str(workers)]
+    command = [sys.executable, "-m", "memservice", "serve", "--port", str(port)]
+    command += ["--workers", str(workers), *([] if background else ["--no-worker"])]
     environment = {"DB_CONNECTION_URI": db, **options}
     with _running(command, port, "/health", environment, Path("/")) as server:
         yield server

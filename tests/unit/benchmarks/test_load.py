@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from benchmarks.load import __main__ as load
-from benchmarks.load import data, in_process, processes, report, scenarios, servers
+from benchmarks.load import background, data, in_process, processes, report, scenarios, servers
 from benchmarks.load.client import Connection, Outcome, Request, closed_loop
 from benchmarks.load.measuring import Cell, Plan, Run, Target, measure, percentile
 from memservice.app import create_app
@@ -237,3 +237,41 @@ def test_an_outcome_counts_all_requests() -> None:
     outcome = Outcome([0.1])
     outcome.errors[500] += 2
     assert outcome.requests == 3
+
+
+@pytest.mark.slow
+def test_background_work_is_measured_until_none_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "background.json"
+    load.main(
+        [
+            "background",
+            "--db",
+            f"sqlite:///{tmp_path / 'load.db'}",
+            "--messages",
+            "200",
+            "--sessions",
+            "2",
+            "--delays",
+            "0,20",
+            "--option",
+            "DERIVER_FLUSH_ENABLED=true",
+            "--save",
+            str(saved),
+        ]
+    )
+    _, rows = json.loads(saved.read_text())
+    assert [row["model_ms"] for row in rows] == [0.0, 20.0]
+    for row in rows:
+        assert row["messages"] == 200
+        assert row["calls"] >= 10, "at most 20 messages fit in one call"
+        assert 0 < row["posted"] <= row["done"]
+        assert row["server_cpu"] > 0
+    assert "| 20 | 200 |" in capsys.readouterr().out
+
+
+def test_background_messages_are_spread_over_the_sessions() -> None:
+    bodies = list(background.requests("w", 100, 3))
+    assert [request.path.split("/")[5] for request in bodies] == ["s0", "s1", "s2", "s0", "s1"]
+    assert sum(len(json.loads(request.body or b"")["messages"]) for request in bodies) == 100
