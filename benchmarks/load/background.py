@@ -6,6 +6,7 @@ fixed time. Measured are the time until nothing is left to do, the calls of the 
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,9 +23,11 @@ from memservice.testing.llm import Say
 
 BATCH = 20
 """Messages of a request."""
-WORDS = 11
-"""Of a message: about 55 tokens."""
-LOOK_SECONDS = 0.05
+WORDS = 7
+"""Of a message: about 54 tokens."""
+STATEMENTS = 5
+"""That the model makes of a batch of messages, at most."""
+LOOK_SECONDS = 0.2
 WORK_SECONDS = 600.0
 """After this time the measurement fails."""
 
@@ -74,7 +77,11 @@ def model(seconds: float) -> Iterator[BadModel]:
 
     def answer(request: ModelRequest) -> Say:
         time.sleep(seconds)
-        return good_answer(request)
+        say = good_answer(request)
+        if "statements" not in (request.schema or {}).get("properties", {}):
+            return say
+        statements = json.loads("".join(say.pieces))["statements"]
+        return Say((json.dumps({"statements": statements[:STATEMENTS]}),))
 
     with bad_model("ok", answer) as answering:
         yield answering
@@ -84,6 +91,8 @@ def settings_for(answering: BadModel) -> dict[str, str]:
     return {
         "LLM_OPENAI_BASE_URL": f"{answering.url}/v1",
         "LLM_MODEL": "model-1",
+        # Else the last messages of each peer wait two minutes for others.
+        "DERIVER_REPRESENTATION_BATCH_QUIET_SECONDS": "1",
         "DREAM_ENABLED": "false",  # a dream begins when there has been no message for some time
     }
 
