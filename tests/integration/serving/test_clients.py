@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import selectors
 import socket
 import subprocess
 import sys
 import threading
 import urllib.request
+from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from gunicorn.config import Config
+from gunicorn.workers.gthread import TConn
 
 from memservice.serving import client_socket
 from memservice.serving.client_socket import ClientSocket
+from memservice.serving.clients import BufferingWorker
 from support.processes import preloaded
 from support.processes.command import environment
 from support.processes.processes import eventually
@@ -223,3 +229,55 @@ def test_malformed_chunks_are_the_clients_error(port: int, chunk: bytes) -> None
         answer = b"".join(iter(lambda: connection.recv(10_000), b""))
     assert answer.startswith(b"HTTP/1.1 408 "), answer
     assert b"was incomplete" in answer
+
+
+REQUEST = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+class Loop(BufferingWorker):
+    """Its loop alone: requests are noted instead of answered."""
+
+    def __init__(self) -> None:
+        self.poller = selectors.DefaultSelector()
+        self.keepalived_conns: deque[Any] = deque()
+        self.alive = True
+        self.handed_over: list[Any] = []
+        self._awaiting, self._ending = {}, {}
+        self._buffered_bytes, self._released_bytes = 0, deque()
+        self._keeping = threading.Lock()
+
+    def enqueue_req(self, conn: Any) -> None:
+        self.handed_over.append(conn)
+
+    def turn(self) -> int:
+        """Process what has arrived; returns the number of connections."""
+        events = self.poller.select(1.0 if self.poller.get_map() else 0)
+        for key, _ in events:
+            key.data(key.fileobj)
+        return len(events)
+
+
+def test_a_connection_is_not_watched_while_it_sends_more_than_one_request(
+    pair: tuple[ClientSocket, socket.socket],
+) -> None:
+    ours, client = pair
+    loop = Loop()
+    conn = TConn(Config(), ours, ("127.0.0.1", 1), ("127.0.0.1", 2))
+    loop._await(conn)
+    for number in (1, 2):
+        client.sendall(REQUEST)
+        assert loop.turn() == 1
+        assert loop.handed_over == [conn] * number
+        assert ours.polled, "the usual client sends nothing until it has the answer"
+        loop._keep(conn)
+    client.sendall(REQUEST)
+    loop.turn()
+    client.sendall(REQUEST)  # before the answer
+    assert loop.turn() == 1
+    assert not ours.polled, "else the loop would be told again and again"
+    assert loop.turn() == 0
+    assert len(loop.handed_over) == 3
+    loop._keep(conn)
+    loop.turn()
+    assert len(loop.handed_over) == 4
+    loop.poller.close()
