@@ -24,7 +24,7 @@ from memservice.testing.llm import Say
 BATCH = 20
 """Messages of a request."""
 WORDS = 7
-"""Of a message: about 54 tokens."""
+"""Of a message: 15 tokens on average."""
 STATEMENTS = 5
 """That the model makes of a batch of messages, at most."""
 LOOK_SECONDS = 0.2

@@ -285,8 +285,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             self.poller.register(conn.sock, selectors.EVENT_READ, readable)
 
     def _on_readable(self, conn: TConn, client: Any) -> None:
-        """A connection stays registered while a thread has it, because most clients send nothing
-        then: to end and to begin that are two system calls."""
+        """A connection stays registered while a thread has it: most clients send nothing then, and
+        to unregister and register it takes two system calls."""
         with self._keeping:
             on_bytes = conn.sock.on_bytes
             if on_bytes is None:

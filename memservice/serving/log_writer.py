@@ -21,12 +21,15 @@ class LogWriter(logging.StreamHandler[TextIO]):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._lines: list[str] = []
+        self._last: logging.LogRecord | None = None
+        """The record of the last line."""
         self._has_lines = threading.Event()
         self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._lines.append(self.format(record) + self.terminator)
+            self._last = record
             if not hasattr(record, "request") or len(self._lines) >= MAX_WAITING:
                 self.flush()
             elif len(self._lines) == 1:
@@ -58,5 +61,6 @@ class LogWriter(logging.StreamHandler[TextIO]):
             self._has_lines.clear()
             try:
                 self.flush()
-            except (OSError, ValueError):  # the stream is closed or full: `emit` reports it
-                return
+            except Exception:  # as in `emit`
+                if self._last is not None:
+                    self.handleError(self._last)

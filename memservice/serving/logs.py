@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 from datetime import UTC, datetime
 from textwrap import indent
 from typing import Any
@@ -42,16 +41,6 @@ def _add_request_id(record: logging.LogRecord) -> bool:
 class TextLines(logging.Formatter):
     def __init__(self) -> None:
         super().__init__(FORMAT)
-        self._second = (0, "")
-        """A time in seconds, and its text."""
-
-    def formatTime(  # noqa: N802  # the standard library's name
-        self, record: logging.LogRecord, datefmt: str | None = None
-    ) -> str:
-        second = int(record.created)
-        if second != self._second[0]:
-            self._second = second, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
-        return f"{self._second[1]},{int(record.msecs):03d}"
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the standard library's name
         # The message may contain text of callers, in which a line break would start a forged line.

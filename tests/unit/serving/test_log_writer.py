@@ -76,3 +76,17 @@ def test_access_lines_are_written_without_another_line(
         while not stream.getvalue().endswith(f"{number}\n") and time.monotonic() < deadline:
             time.sleep(0.005)
     assert stream.getvalue() == "0\n1\n"
+
+
+def test_lines_that_cannot_be_written_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_writer, "WRITE_SECONDS", 0.01)
+    stream = CountingStream()
+    writer = LogWriter(stream)
+    reports: list[logging.LogRecord] = []
+    monkeypatch.setattr(writer, "handleError", reports.append)
+    stream.close()
+    writer.handle(line("0", of_request=True))
+    deadline = time.monotonic() + 10
+    while not reports and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert [report.getMessage() for report in reports] == ["0"]
