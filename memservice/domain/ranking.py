@@ -118,12 +118,18 @@ def hits_among(hits: Sequence[TextHit], keys: Container[int]) -> Sequence[TextHi
 
 def keys_with_all(hits: Sequence[TextHit], terms: Collection[str]) -> list[int]:
     """The keys of the hits that contain each of these terms."""
+    return keys_with(hits, terms, len(terms))
+
+
+def keys_with(hits: Sequence[TextHit], terms: Collection[str], number: int) -> list[int]:
+    """The keys of the hits that contain at least this number of these terms."""
     if not isinstance(hits, HitTable):
-        return [hit.key for hit in hits if all(hit.terms.get(term) for term in terms)]
-    if not set(hits.terms).issuperset(terms):
-        return []
-    counts = hits.counts[:, [hits.terms.index(term) for term in terms]]
-    return [int(key) for key in hits.keys[counts.all(axis=1)]]
+        return [
+            hit.key for hit in hits if sum(hit.terms.get(term, 0) > 0 for term in terms) >= number
+        ]
+    columns = [column for column, term in enumerate(hits.terms) if term in terms]
+    enough = (hits.counts[:, columns] > 0).sum(axis=1) >= number
+    return [int(key) for key in hits.keys[enough]]
 
 
 class TextMatches(Struct, frozen=True):

@@ -8,6 +8,7 @@ first). Then the new messages are cut evenly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import TypeVar
 
@@ -70,8 +71,9 @@ def bounded(request: DeriveRequest) -> DeriveRequest:
 
 def prompt_of(request: DeriveRequest, maximum: int) -> DerivePrompt:
     """A prompt of at most `maximum` tokens, as far as the messages can be shortened."""
-    system = tokens.count(system_text(request))
-    needed = _size(request.messages)
+    system = _system_tokens(system_text(request))
+    sizes = [_size(message) for message in request.messages]
+    needed = sum(sizes)
     context = request.context
     while True:
         scaffold = system + tokens.count(user_text(request, [], context))
@@ -79,7 +81,7 @@ def prompt_of(request: DeriveRequest, maximum: int) -> DerivePrompt:
         if scaffold + needed <= maximum or smaller is None:
             break
         context = smaller
-    messages = _fitting(request, maximum - scaffold)
+    messages = _fitting(request, sizes, maximum - scaffold)
     return DerivePrompt(
         [Turn("system", system_text(request)), Turn("user", user_text(request, messages, context))],
         scaffold,
@@ -90,9 +92,14 @@ def prompt_of(request: DeriveRequest, maximum: int) -> DerivePrompt:
 
 def scaffold_tokens(request: DeriveRequest) -> int:
     """Tokens of a prompt without messages and without context."""
-    return tokens.count(system_text(request)) + tokens.count(
-        user_text(request, [], DeriveContext())
-    )
+    user = tokens.count(user_text(request, [], DeriveContext()))
+    return _system_tokens(system_text(request)) + user
+
+
+@lru_cache(64)
+def _system_tokens(text: str) -> int:
+    """Counted once: most requests have the same."""
+    return tokens.count(text)
 
 
 def system_text(request: DeriveRequest) -> str:
@@ -165,15 +172,15 @@ def _bounded_history(request: DeriveRequest) -> list[Utterance]:
         # A question is shown whole, since the next message may answer it.
         if not message.new and not (is_last and message.author != request.observed):
             bounded = replace(message, content=cut(message.content, HISTORY_MESSAGE_TOKENS))
-        left -= 0 if message.new else _size([bounded])
+        left -= 0 if message.new else _size(bounded)
         if left < 0 and not is_last:
             break
         history.append(bounded)
     return [*reversed(history), *request.messages[first:]]
 
 
-def _size(messages: Sequence[Utterance]) -> int:
-    return sum(tokens.count(transcript([message])) + MARK_TOKENS for message in messages)
+def _size(message: Utterance) -> int:
+    return tokens.count(transcript([message])) + MARK_TOKENS
 
 
 def user_text(request: DeriveRequest, messages: Sequence[Utterance], context: DeriveContext) -> str:
@@ -220,10 +227,9 @@ def _conclusion_line(mark: str, item: Known) -> str:
     return f"[{mark}] {item.said_at:%Y-%m-%d}{level}: {text_of(item.content, MAX_CONCLUSION_CHARS)}"
 
 
-def _fitting(request: DeriveRequest, maximum: int) -> list[Utterance]:
-    """The messages within a budget of tokens: context is left out first, the oldest before the
-    newer, then the texts are cut evenly."""
-    sizes = [_size([message]) for message in request.messages]
+def _fitting(request: DeriveRequest, sizes: Sequence[int], maximum: int) -> list[Utterance]:
+    """The messages, of these sizes, within a budget of tokens: context is left out first, the
+    oldest before the newer, then the texts are cut evenly."""
     total = sum(sizes)
     remaining: list[tuple[Utterance, int]] = []
     for message, size in zip(request.messages, sizes, strict=True):

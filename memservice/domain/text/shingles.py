@@ -27,6 +27,11 @@ def shingles_overlap(a: str, b: str) -> float:
     return len(shingles & _present(b)) / len(shingles) if shingles else 0.0
 
 
+def shingle_count(text: str) -> int:
+    """The number of distinct shingles of a text."""
+    return len(_shingles_of(text))
+
+
 class ShingleIndex:
     """Finds which of many texts repeat a text: as `shingles_overlap` with each of them, but
     faster."""

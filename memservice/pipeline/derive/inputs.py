@@ -141,10 +141,8 @@ def _without_echoes(rt: Runtime, tx: Transaction, derive_input: DeriveInput) -> 
     """The window for a model: it would rephrase an echo, which then could not be recognized. The
     statements of other reasoners keep the words of an echo, so it is found in them."""
     echoes = EchoGuard(rt, tx, derive_input.session, derive_input.observed)
-    return [
-        echoes.without(message) if message in derive_input.messages else message
-        for message in derive_input.window
-    ]
+    own = {message.key: message for message in echoes.without_echoes(derive_input.messages)}
+    return [own.get(message.key, message) for message in derive_input.window]
 
 
 def _request(

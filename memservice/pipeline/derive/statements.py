@@ -77,12 +77,7 @@ def without_echoes(
     counts: Counter[str],
 ) -> list[Statement]:
     echoes = EchoGuard(rt, tx, derive_input.session, derive_input.observed)
-    echoes.prepare(len(statements))
-    new = [
-        statement
-        for statement in statements
-        if not echoes.repeats(statement, derive_input.messages)
-    ]
+    new = echoes.new(statements, derive_input.messages)
     counts["echo"] = len(statements) - len(new)
     return new
 

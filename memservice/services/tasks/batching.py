@@ -17,12 +17,15 @@ from memservice.domain.filters import equals
 from memservice.domain.records import NEVER, PENDING, Task
 from memservice.reasoning import choice
 from memservice.runtime import Runtime
-from memservice.services.tasks.kinds import REPRESENTATION
+from memservice.services.tasks.kinds import REPRESENTATION, SUMMARY
 from memservice.spi.capabilities import Capability
 from memservice.spi.storage import Transaction
 
 ENOUGH_MESSAGES = 200
 """This number of messages is enough, however short they are."""
+SUMMARY_SECONDS = 1.0
+"""How long a summary waits for further messages. While many are stored at once, a model that
+answers at once would else write most summaries only to replace them."""
 
 
 def is_enabled(rt: Runtime) -> bool:
@@ -35,14 +38,26 @@ def is_enabled(rt: Runtime) -> bool:
 
 def delay(rt: Runtime, tasks: Sequence[Task]) -> list[Task]:
     """The tasks of new messages, not stored yet, with the time at which they become due."""
-    if not is_enabled(rt):
-        return list(tasks)
-    return [
-        replace(task, not_before=_due(rt, task, task.created_at))
-        if task.kind == REPRESENTATION
-        else task
-        for task in tasks
-    ]
+    if is_enabled(rt):
+        tasks = [
+            replace(task, not_before=_due(rt, task, task.created_at))
+            if task.kind == REPRESENTATION
+            else task
+            for task in tasks
+        ]
+    if _summaries_wait(rt):
+        seconds = timedelta(seconds=SUMMARY_SECONDS)
+        tasks = [
+            replace(task, not_before=task.created_at + seconds) if task.kind == SUMMARY else task
+            for task in tasks
+        ]
+    return list(tasks)
+
+
+def _summaries_wait(rt: Runtime) -> bool:
+    return not rt.settings.deriver.flush_enabled and rt.reasoner_can(
+        choice.SUMMARIZE, Capability.COSTLY
+    )
 
 
 def _due(rt: Runtime, first: Task, last_message: datetime) -> datetime:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from memservice.domain import tokens
 from memservice.services.sessions import MemberConfig
+from memservice.services.tasks import batching
 from memservice.telemetry.events import Event, RepresentationCompleted, SummaryCreated
 from services.pipeline.conftest import OpenPipeline
 from support.pipeline.pipeline import Pipeline
@@ -110,6 +111,7 @@ def test_a_summary_emits_an_event(open_pipeline: OpenPipeline) -> None:
         open_pipeline, "They spoke of Oslo.", DERIVER_ENABLED="false"
     )
     messages = pipeline.say("s", *[("alice", f"Oslo has {number} parks.") for number in range(20)])
+    pipeline.clock.advance(seconds=batching.SUMMARY_SECONDS)
     pipeline.work()
     (event,) = [event for event in events if isinstance(event, SummaryCreated)]
     assert (event.workspace_name, event.session_name, event.summary_type) == ("w", "s", "short")

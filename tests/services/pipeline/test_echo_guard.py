@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memservice.pipeline.derive import echo
@@ -13,10 +15,10 @@ from support.pipeline.pipeline import PRINCIPAL, WORKSPACE, Pipeline
 FACT = "Ada's sister Clara sails around Crete every summer with two old friends."
 
 
-@pytest.fixture(params=("looked up", "read at once"), autouse=True)
+@pytest.fixture(params=("one search each", "one search for all"), autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways in which what is held is compared with."""
-    monkeypatch.setattr(echo, "ROWS_PER_SEARCH", 0 if request.param == "looked up" else 1_000)
+    """Both ways in which conclusions are found."""
+    monkeypatch.setattr(echo, "AT_ONCE", 0 if request.param == "one search each" else 1_000)
 
 
 def test_an_agent_that_repeats_facts_about_the_user_adds_no_conclusions(pipeline: Pipeline) -> None:
@@ -162,3 +164,29 @@ def test_a_quotation_is_an_echo_though_it_is_in_the_first_person(
     pipeline.say("s", ("agent", message))
     pipeline.work()
     assert not [text for text in pipeline.texts("agent") if "beehives" in text]
+
+
+def test_all_sentences_are_compared_after_one_search(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline.say("s", ("user", FACT))
+    pipeline.work()
+    pipeline.say(
+        "s", ("agent", f"{FACT}\nBoats are slow.\nTrains are loud.\nPlanes are expensive.")
+    )
+    search = pipeline.rt.storage.text.search
+    searches: list[int] = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        searches.append(len(args[3]))
+        return search(*args, **kwargs)
+
+    monkeypatch.setattr(pipeline.rt.storage.text, "search", counted)
+    pipeline.work()
+    assert pipeline.texts("agent") == [
+        "Boats are slow.",
+        "Trains are loud.",
+        "Planes are expensive.",
+    ]
+    at_once: int = echo.AT_ONCE
+    assert len(searches) == (1 if at_once > 0 else 5)

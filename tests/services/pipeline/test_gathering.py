@@ -172,6 +172,27 @@ def test_settings_can_disable_batching(
     assert pipeline.ready()
 
 
+def test_a_summary_waits_for_further_messages(open_pipeline: OpenPipeline) -> None:
+    pipeline = costly(open_pipeline)
+    for part in range(3):
+        pipeline.say("s", *[("alice", f"m{part * 20 + number}") for number in range(1, 21)])
+        pipeline.work()
+    assert pipeline.reasoner.summaries == []
+    pipeline.clock.advance(seconds=batching.SUMMARY_SECONDS)
+    pipeline.work()
+    written = [(each.kind, each.messages[-1].content) for each in pipeline.reasoner.summaries]
+    assert sorted(written) == [("long", "m60"), ("short", "m60")]
+
+
+def test_a_summary_is_written_at_once_if_settings_disable_waiting(
+    open_pipeline: OpenPipeline,
+) -> None:
+    pipeline = costly(open_pipeline, DERIVER_FLUSH_ENABLED="true")
+    pipeline.say("s", *[("alice", f"m{number}") for number in range(1, 21)])
+    pipeline.work()
+    assert [each.kind for each in pipeline.reasoner.summaries] == ["short"]
+
+
 def test_nothing_waits_for_a_reasoner_that_costs_nothing(pipeline: Pipeline) -> None:
     pipeline.say("s", ("alice", "I live in Oslo."))
     assert pipeline.ready()
