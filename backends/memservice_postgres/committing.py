@@ -9,6 +9,7 @@ import time
 
 import psycopg
 
+from memservice.spi.waiting import about_to_wait
 from memservice_postgres.connections import ConnectionConfig, Driver, execute_directly
 
 STATUS_TIMEOUT = 10.0
@@ -30,8 +31,13 @@ def commit(driver: Driver, config: ConnectionConfig) -> None:
     outcome is not known within `STATUS_TIMEOUT`, and says so in the message.
     """
     number, stats_reset_at = _number(driver)
+    if config.commits_slowly:
+        about_to_wait()
+    began = time.perf_counter()
     try:
         execute_directly(driver, b"COMMIT")
+        if number is not None:
+            config.committed(time.perf_counter() - began)
     except psycopg.OperationalError as error:
         if number is None or not driver.closed:
             raise

@@ -46,9 +46,15 @@ ABANDONED_SECONDS = 60
 TCP_TIMEOUT_SECONDS = 10
 """A connection is closed if a packet is not acknowledged for this time."""
 
-DISTANT_SECONDS = 0.002
-"""A database with a longer round trip is distant. A cheap read makes one to three round trips and
-needs two milliseconds of a processor: the few requests that run at a time would leave it idle."""
+DISTANT_SECONDS = 0.0005
+"""A database with a longer round trip is distant. A cheap read makes one to three of them and needs
+half a millisecond of a processor: a process that answers one request after the other would leave
+it idle."""
+SLOW_COMMIT_SECONDS = 0.003
+"""A commit that takes longer is worth a wait in which others run: the disk can then write several
+commits at once."""
+MEASURED = 10
+"""Connections that measure the round trip, unless the database is near."""
 SETTINGS_REJECTED = "unsupported startup parameter"
 """Part of PgBouncer's error for a connection with settings, unless it is configured to ignore
 them."""
@@ -59,7 +65,11 @@ class _Observed(Struct):
 
     rejects_settings: bool = False
     round_trip_seconds: float = math.inf
-    """Of the quickest first query of a connection: other threads delay most of them."""
+    """The quickest of those measured: other threads delay most of them."""
+    measured: int = 0
+    """Number of connections that measured it."""
+    commit_seconds: float = 0.0
+    """Of the quickest of the last commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,16 @@ class ConnectionConfig:
     def is_distant(self) -> bool:
         """Whether threads wait for this database so long that others should run meanwhile."""
         return self._observed.round_trip_seconds > DISTANT_SECONDS
+
+    @property
+    def commits_slowly(self) -> bool:
+        """Whether threads wait for a commit so long that others should run meanwhile."""
+        return self._observed.commit_seconds > SLOW_COMMIT_SECONDS
+
+    def committed(self, seconds: float) -> None:
+        """A commit took this time. The quickest one is forgotten little by little."""
+        quickest = self._observed.commit_seconds * 1.1 or seconds
+        self._observed.commit_seconds = min(quickest, seconds)
 
     def connect(self, application_name: str | None = None, **settings: str) -> Driver:
         """A new connection without implicit transactions, usable from one thread at a time.
@@ -140,16 +160,17 @@ class ConnectionConfig:
         return driver
 
     def _observe(self, driver: Driver, server_settings: Mapping[str, str]) -> None:
-        """Detect a pooler, and how distant the server is, by one query."""
-        began = time.perf_counter()
+        """Detect a pooler, and how distant the server is."""
+        observed = self._observed
         try:
             _detect_pooler(driver, server_settings)
+            if self.is_distant and observed.measured < MEASURED:
+                observed.measured += 1
+                seconds = _round_trip(driver)
+                observed.round_trip_seconds = min(observed.round_trip_seconds, seconds)
         except BaseException:
             driver.close()
             raise
-        self._observed.round_trip_seconds = min(
-            self._observed.round_trip_seconds, time.perf_counter() - began
-        )
 
     def _connected(self, arguments: Mapping[str, Any], options: str) -> Driver:
         if not self._observed.rejects_settings:
@@ -160,6 +181,13 @@ class ConnectionConfig:
                     raise
                 self._observed.rejects_settings = True
         return Driver.connect(autocommit=True, **arguments)
+
+
+def _round_trip(driver: Driver) -> float:
+    """Seconds. Not of the first query of a connection, for which the server reads its catalogs."""
+    began = time.perf_counter()
+    execute_directly(driver, b"SELECT 1")
+    return time.perf_counter() - began
 
 
 def _detect_pooler(driver: Driver, server_settings: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from memservice.domain.sizes import MAX_LARGE_BODY
 from memservice.serving.incoming import IncomingRequest
+from memservice.spi.waiting import about_to_wait
 
 T = TypeVar("T")
 
@@ -122,6 +123,7 @@ class ClientSocket(socket.socket):
         poll.register(self, event)
         while True:
             seconds_left = SECONDS + self._moved_bytes / BYTES_PER_SECOND - self._waited_seconds
+            about_to_wait()
             started_at = time.monotonic()
             is_ready = poll.poll(1_000 * max(0.001, min(seconds_left, self._timeout)))
             self._waited_seconds += time.monotonic() - started_at

@@ -12,6 +12,8 @@ import errno
 import io
 import json
 import logging
+import os
+import select
 import selectors
 import socket
 import threading
@@ -60,6 +62,10 @@ OVERLOAD_LOG_SECONDS = 10.0
 """Minimum interval of the log lines about that."""
 CHECK_SECONDS = 0.25
 """Interval of the check for expired connections."""
+PARENT_SECONDS = 1.0
+"""Interval at which gunicorn's main process is checked, and notified."""
+ENDING_SECONDS = 0.02
+"""Interval of the check whether the last connection has ended, while the process is stopping."""
 
 _GONE = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
 _FULL = (errno.EMFILE, errno.ENFILE)
@@ -76,7 +82,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
     thread; waiting again, or ending until its client has closed it.
 
     A thread that has answered puts the connection back itself (`_keep`). Everything else runs in
-    the loop, without blocking. gunicorn itself handles TLS and other protocols before HTTP.
+    turns of the loop, without blocking; the threads take them, one at a time
+    (`memservice.serving.threads`). gunicorn itself handles TLS and other protocols before HTTP.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -89,9 +96,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         """What threads have yet to subtract from `_buffered_bytes`."""
         self._keeping = threading.Lock()
         """Held while a connection begins or ends to be among gunicorn's kept-alive ones."""
-        self._threads = Threads(self.cfg.threads)
+        self._threads = Threads(self.cfg.threads, self._turn, self._wake_main)
         self._wait_slots = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
-        self._next_check = 0.0
+        self._next_check = self._next_notice = 0.0
+        self._is_stopping = False
         self._max_queued = QUEUED_PER_THREAD * self.cfg.threads
         self._refused, self._next_overload_log = 0, 0.0
         """Requests refused since the last log line, and when the next line is due."""
@@ -105,10 +113,65 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self._parses_usual = can_parse_usual(cfg)
 
     def run(self) -> None:
+        """As gunicorn's, but the loop runs in the threads: the main one only has the signals."""
+        self.poller.register(
+            self.method_queue.fileno(), selectors.EVENT_READ, self.method_queue.run_callbacks
+        )
+        self._threads.start()
         try:
-            super().run()
+            while self.alive and self._threads.failure is None and self.is_parent_alive():
+                self._pause(PARENT_SECONDS)
+            self.alive = False
+            self._wake_loop()
+            ends = time.monotonic() + self.cfg.graceful_timeout
+            while self._has_connections() and time.monotonic() < ends:
+                self._pause(ENDING_SECONDS)
         finally:
-            self._threads.shutdown()
+            self.alive = False
+            self._threads.shutdown(self._wake_loop)
+        super().murder_keepalived(force=True)
+        self.tpool.shutdown(wait=False)
+        self.poller.close()
+        self.method_queue.close()
+        for listener in self.sockets:
+            listener.close()
+        if self._threads.failure is not None:
+            raise self._threads.failure
+
+    def _pause(self, seconds: float) -> None:
+        """Until a signal arrives, at most some seconds."""
+        if select.select([self.PIPE[0]], [], [], seconds)[0]:
+            os.read(self.PIPE[0], 4096)
+
+    def _wake_main(self) -> None:
+        os.write(self.PIPE[1], b".")
+
+    def _wake_loop(self) -> None:
+        self.method_queue.defer(_do_nothing)
+
+    def _has_connections(self) -> bool:
+        return self._threads.failure is None and (not self._is_stopping or self.nr_conns > 0)
+
+    def _turn(self) -> None:
+        """A turn of the loop, in the thread that leads."""
+        now = time.monotonic()
+        if now >= self._next_notice:
+            self._next_notice = now + PARENT_SECONDS / 2
+            self.notify()
+        seconds = PARENT_SECONDS
+        if self.alive:
+            can_accept = self.nr_conns < self.worker_connections
+            if can_accept != self._accepting:
+                self.set_accept_enabled(can_accept)
+        else:
+            if not self._is_stopping:
+                self.set_accept_enabled(False)
+                self._cap_keepalive(now + STOP_KEEPALIVE_LINGER)
+                self._is_stopping = True
+            seconds = CHECK_SECONDS
+        self.wait_for_and_dispatch_events(seconds)
+        self.murder_keepalived()
+        self.murder_pending()
 
     def accept(self, listener: Any) -> None:
         if not self._plain:
@@ -409,6 +472,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         conn.sock.incoming.buffer.close()
         self.nr_conns -= 1
         conn.close()
+
+
+def _do_nothing() -> None:
+    """Called by a loop that only has to end its wait."""
 
 
 def write_error(sock: Any, status: int, reason: str, text: str) -> None:

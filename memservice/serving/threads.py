@@ -1,5 +1,10 @@
-"""The threads of a server process. `concurrent.futures` has the same for any use; what it does for
-each call costs a tenth of a cheap request."""
+"""The threads of a server process. One of them leads: it takes turns of the loop that receives
+requests, and answers those itself that do not wait for anything.
+
+To hand a request to another thread costs as much as a cheap request itself, and threads that run at
+the same time wait for Python's lock after each system call. A request that waits, or takes long,
+gives the lead to another thread, and keeps its own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from enum import Enum, auto
 from queue import SimpleQueue
 
 from memservice.spi import waiting
@@ -16,42 +22,64 @@ log = logging.getLogger("memservice.server")
 
 Job = Callable[[], None]
 
-MAX_NEW = 4
+LEAD_SECONDS = 0.01
+"""How long a job may keep the lead. One that takes longer computes or waits, and others should run
+beside it. Also the interval at which a thread looks for such jobs."""
+MAX_NEW = 2
 """Number of new jobs that run at the same time. Python runs one thread at a time: with more, all of
-them take longer, and some wait for Python much longer than others. With 32 connections, the 99th
-percentile of a read from PostgreSQL was 142 to 157 ms without a limit, 71 to 101 with this one."""
+them take longer."""
 NEW_SECONDS = 0.05
-"""How long a job is new. One that takes longer waits for something, most of the time: a model, a
-lock, a client that reads slowly."""
-WATCH_SECONDS = 0.025
-"""How often a thread looks for jobs that are no longer new."""
+"""How long a job is new. One that takes longer, or reports that it waits, does not count."""
+IDLE_SECONDS = 1.0
+"""That thread sleeps once there was no job for this time."""
+
+
+class _Next(Enum):
+    """What a thread does if there is no job for it."""
+
+    TURN = auto()
+    IDLE = auto()
+    END = auto()
+
+
+_Mailbox = SimpleQueue[bool]
+"""Wakes an idle thread: True, to lead; False, to end. Each thread is known by its own."""
 
 
 class Threads:
-    """Runs jobs in up to `number` threads, which start when they are needed. The jobs begin in the
-    order in which they were submitted."""
+    """Runs up to `number` jobs at the same time. They begin in the order in which they were
+    submitted. There is one thread more, so that one leads whatever the others wait for."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, turn: Callable[[], None], failed: Callable[[], None]) -> None:
+        """`turn` waits until something happens and submits jobs. If it raises, the error is kept as
+        `failure`, there are no more turns, and `failed` is called."""
         self._number = number
-        self._begun: SimpleQueue[Job | None] = SimpleQueue()
-        """Jobs that idle threads take at once. None ends a thread."""
+        self._turn = turn
+        self._failed = failed
+        self.failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._started = self._idle = 0
-        """Threads, and those without a job."""
+        self._turning = threading.Lock()
+        """Held during a turn."""
+        self._started = self._busy = 0
+        """Threads, and jobs in progress."""
+        self._idle: list[_Mailbox] = []
+        """Of threads without a job that do not lead. The last one is used first."""
+        self._leader: _Mailbox | None = None
         self._jobs: deque[Job] = deque()
-        """Jobs that have to wait until others end, or are no longer new."""
         self._since: deque[float] = deque()
-        """When each job that no thread has taken yet was submitted (monotonic seconds). The last of
-        them are `_jobs`."""
+        """When each of them was submitted (monotonic seconds)."""
         self._new: dict[Job, float] = {}
-        """New jobs, and when each began, in this order."""
-        self._has_watcher = False
-        """Whether a thread runs `_watch`. One does while jobs wait."""
+        """New jobs, and when each began."""
+        self._began = 0.0
+        """When the leader's job began; 0.0: it has none."""
+        self._is_ending = False
+        self._asleep: SimpleQueue[None] | None = None
+        """Wakes the thread that runs `_watch`; None: it is awake."""
 
     @property
     def waiting(self) -> int:
         """Number of jobs that no thread has taken yet."""
-        return len(self._since)
+        return len(self._jobs)
 
     @property
     def waited_seconds(self) -> float:
@@ -59,60 +87,100 @@ class Threads:
         with self._lock:
             return time.monotonic() - self._since[0] if self._since else 0.0
 
+    def start(self) -> None:
+        threading.Thread(target=self._watch, name="request_watch", daemon=True).start()
+        with self._lock:
+            self._lead_elsewhere()
+
     def submit(self, job: Job) -> None:
+        """Call it in a turn only: the leader takes the job after it."""
         with self._lock:
-            now = time.monotonic()
-            self._since.append(now)
             self._jobs.append(job)
-            self._begin(now)
-            needs_watcher = bool(self._jobs) and not self._has_watcher
-            self._has_watcher = self._has_watcher or needs_watcher
-        if needs_watcher:
-            threading.Thread(target=self._watch, name="request_watch", daemon=True).start()
+            self._since.append(time.monotonic())
 
-    def shutdown(self) -> None:
-        """Let the threads end after the jobs that were submitted. The interpreter waits for them at
-        its exit."""
+    def shutdown(self, wake: Callable[[], None]) -> None:
+        """Let the threads end after the jobs that were submitted. Returns when no turn is taken any
+        more; `wake` ends one that waits. The interpreter waits for the threads at its exit."""
         with self._lock:
-            while self._jobs:
-                self._begun.put(self._next(time.monotonic()))
-            for _ in range(self._number):
-                self._begun.put(None)
+            self._is_ending = True
+            for mailbox in self._idle:
+                mailbox.put(False)
+            self._idle.clear()
+        wake()
+        with self._turning:
+            pass
 
-    def _begin(self, now: float) -> None:
-        """Hand jobs over to threads, as many as may begin."""
-        while self._jobs and len(self._new) < MAX_NEW:
-            if self._idle:
-                self._idle -= 1
-            elif self._started < self._number:
-                self._started += 1
-                threading.Thread(target=self._run, name=f"request_{self._started}").start()
+    def _lead_elsewhere(self) -> None:
+        """Let another thread lead. The lock is held."""
+        self._began = 0.0
+        self._leader = self._thread()
+        self._leader.put(True)
+
+    def _help(self) -> None:
+        """Let an idle thread, or a new one, do the next job, if the leader may be in a turn. The
+        lock is held."""
+        if self._can_begin and not self._began:
+            self._thread().put(True)
+
+    def _thread(self) -> _Mailbox:
+        """An idle thread, or a new one."""
+        if self._idle:
+            return self._idle.pop()
+        self._started += 1
+        mailbox: _Mailbox = SimpleQueue()
+        name = f"request_{self._started}"
+        threading.Thread(target=self._run, args=(mailbox,), name=name).start()
+        return mailbox
+
+    @property
+    def _can_begin(self) -> bool:
+        return bool(self._jobs) and self._busy < self._number and len(self._new) < MAX_NEW
+
+    def _run(self, mailbox: _Mailbox) -> None:
+        following: Job | _Next = _Next.IDLE
+        while following is not _Next.END:
+            if following is _Next.IDLE:
+                if not mailbox.get():
+                    return
+            elif following is _Next.TURN:
+                self._take_turn()
             else:
-                return
-            self._begun.put(self._next(now))
+                self._do(following, mailbox)
+            following = self._next(mailbox)
 
-    def _next(self, now: float) -> Job:
-        job = self._jobs.popleft()
-        self._new[job] = now
-        return job
-
-    def _run(self) -> None:
-        while (first := self._begun.get()) is not None:
-            job: Job | None = first
-            while job is not None:
-                job = self._do(job)
-
-    def _do(self, job: Job) -> Job | None:
-        """Returns the next job of this thread; None if it is idle then."""
-
-        def no_longer_new() -> None:
-            with self._lock:
-                if self._new.pop(job, None) is not None:
-                    self._begin(time.monotonic())
-
+    def _next(self, mailbox: _Mailbox) -> Job | _Next:
         with self._lock:
-            self._since.popleft()
-        waiting.on_wait(no_longer_new)
+            leads = self._leader is mailbox
+            self._began = 0.0 if leads else self._began
+            if self._can_begin:
+                job = self._jobs.popleft()
+                self._since.popleft()
+                self._busy += 1
+                self._new[job] = now = time.monotonic()
+                if leads:
+                    self._began = now
+                if self._asleep is not None:
+                    self._asleep.put(None)
+                    self._asleep = None
+                return job
+            if self._is_ending:
+                return _Next.END
+            if leads:
+                return _Next.TURN
+            self._idle.append(mailbox)
+            return _Next.IDLE
+
+    def _do(self, job: Job, mailbox: _Mailbox) -> None:
+        def about_to_wait() -> None:
+            with self._lock:
+                if self._new.pop(job, None) is None:
+                    return
+                if self._leader is mailbox:
+                    self._lead_elsewhere()
+                else:
+                    self._help()
+
+        waiting.on_wait(about_to_wait)
         try:
             job()
         except BaseException:
@@ -120,20 +188,39 @@ class Threads:
         waiting.on_wait(None)
         with self._lock:
             self._new.pop(job, None)
-            if self._jobs and len(self._new) < MAX_NEW:
-                return self._next(time.monotonic())
-            self._idle += 1
-            return None
+            self._busy -= 1
+
+    def _take_turn(self) -> None:
+        with self._turning:
+            if self._is_ending:
+                return
+            try:
+                self._turn()
+            except BaseException as error:
+                self.failure, self._is_ending = error, True
+        if self.failure is not None:
+            self._failed()
 
     def _watch(self) -> None:
-        """Let jobs begin when others are no longer new, until none waits."""
-        while True:
-            time.sleep(WATCH_SECONDS)
+        """Let another thread lead while a job takes long, and others begin when it is not new."""
+        used_at = time.monotonic()
+        while not self._is_ending or self._jobs:
+            time.sleep(LEAD_SECONDS)
+            asleep: SimpleQueue[None] | None = None
             with self._lock:
                 now = time.monotonic()
-                for job in [job for job, began in self._new.items() if now - began > NEW_SECONDS]:
-                    del self._new[job]
-                self._begin(now)
-                if not self._jobs:
-                    self._has_watcher = False
-                    return
+                if self._new:
+                    used_at = now
+                    self._look(now)
+                elif now - used_at > IDLE_SECONDS:
+                    asleep = self._asleep = SimpleQueue()
+            if asleep is not None:
+                asleep.get()
+                used_at = time.monotonic()
+
+    def _look(self, now: float) -> None:
+        for job in [job for job, began in self._new.items() if now - began > NEW_SECONDS]:
+            del self._new[job]
+        if self._began and now - self._began > LEAD_SECONDS:
+            self._lead_elsewhere()
+        self._help()

@@ -1,111 +1,88 @@
-"""The threads that answer requests."""
+"""The threads that take turns of a loop and answer the requests that it receives."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
 
 import pytest
 
 from memservice.serving import threads as serving_threads
-from memservice.serving.threads import Threads
+from memservice.serving.threads import Job, Threads
 from memservice.spi.waiting import about_to_wait
 from support.processes.processes import eventually
 
 SECONDS = 30.0
 """What tells a hang from an answer."""
+SHORT = 0.005
+
+
+class Loop:
+    """A loop that waits for jobs, and threads that take its turns."""
+
+    def __init__(self, number: int) -> None:
+        self.threads = Threads(number, self.turn, self.failed)
+        self.leaders: list[threading.Thread] = []
+        """The thread of each turn that submitted jobs."""
+        self.turns = 0
+        self.failures = 0
+        self._arriving: SimpleQueue[list[Job] | Exception | None] = SimpleQueue()
+        self._in_turn = threading.Lock()
+
+    def arrive(self, *jobs: Job) -> None:
+        """All of them in one turn."""
+        self._arriving.put(list(jobs))
+
+    def break_down(self, error: Exception) -> None:
+        self._arriving.put(error)
+
+    def wake(self) -> None:
+        self._arriving.put(None)
+
+    def turn(self) -> None:
+        assert self._in_turn.acquire(blocking=False), "two threads take a turn"
+        try:
+            self.turns += 1
+            arrived = self._arriving.get(timeout=SECONDS)
+            if isinstance(arrived, Exception):
+                raise arrived
+            for job in arrived or ():
+                self.threads.submit(job)
+            if arrived:
+                self.leaders.append(threading.current_thread())
+        except Empty:
+            pass
+        finally:
+            self._in_turn.release()
+
+    def failed(self) -> None:
+        self.failures += 1
+
+
+def opened(number: int) -> Iterator[Loop]:
+    loop = Loop(number)
+    loop.threads.start()
+    yield loop
+    loop.threads.shutdown(loop.wake)
 
 
 @pytest.fixture
-def threads() -> Iterator[Threads]:
-    threads = Threads(3)
-    yield threads
-    threads.shutdown()
-
-
-def test_as_many_jobs_run_at_once_as_there_are_threads(threads: Threads) -> None:
-    all_at_once = threading.Barrier(3)
-    met = threading.Semaphore(0)
-
-    def meet() -> None:
-        all_at_once.wait(SECONDS)
-        met.release()
-
-    for _ in range(3):  # as jobs that follow on others, which the threads are idle for
-        for _ in range(3):
-            threads.submit(meet)
-        for _ in range(3):
-            assert met.acquire(timeout=SECONDS)
-
-
-def test_a_job_waits_for_a_thread(threads: Threads) -> None:
-    release, done = threading.Event(), threading.Semaphore(0)
-    running = threading.Semaphore(0)
-
-    def hold() -> None:
-        running.release()
-        assert release.wait(SECONDS)
-
-    for _ in range(3):
-        threads.submit(hold)
-    for _ in range(3):
-        assert running.acquire(timeout=SECONDS)
-    for _ in range(10):
-        threads.submit(done.release)
-    assert not done.acquire(blocking=False)
-    assert threads.waiting == 10
-    assert threads.waited_seconds > 0
-    release.set()
-    for _ in range(10):
-        assert done.acquire(timeout=SECONDS)
-    assert (threads.waiting, threads.waited_seconds) == (0, 0.0)
-
-
-def test_a_job_that_fails_is_logged_and_ends_no_thread(
-    threads: Threads, caplog: pytest.LogCaptureFixture
-) -> None:
-    done = threading.Event()
-
-    def fail() -> None:
-        raise RuntimeError("a fault")
-
-    with caplog.at_level(logging.ERROR, "memservice.server"):
-        for _ in range(5):  # more than there are threads
-            threads.submit(fail)
-        threads.submit(done.set)
-        assert done.wait(SECONDS)
-    assert "a request could not be answered" in caplog.text
-
-
-def test_threads_end_after_the_jobs_before() -> None:
-    own = Threads(2)
-    ended: list[threading.Thread] = []
-    both = threading.Barrier(2)
-
-    def note() -> None:
-        both.wait(SECONDS)
-        ended.append(threading.current_thread())
-
-    own.submit(note)
-    own.submit(note)
-    own.shutdown()
-    eventually(lambda: len(ended) == 2)
-    for thread in ended:
-        thread.join(SECONDS)
-        assert not thread.is_alive()
+def loop() -> Iterator[Loop]:
+    yield from opened(3)
 
 
 @pytest.fixture
-def many() -> Iterator[Threads]:
-    threads = Threads(20)
-    yield threads
-    threads.shutdown()
+def large() -> Iterator[Loop]:
+    yield from opened(20)
 
 
 @pytest.fixture
-def jobs_stay_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving_threads, "NEW_SECONDS", 1_000.0)
+def leads_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other thread leads until a job reports that it waits."""
+    monkeypatch.setattr(serving_threads, "LEAD_SECONDS", 1_000.0)
 
 
 class Blocked:
@@ -114,13 +91,16 @@ class Blocked:
     def __init__(self, number: int) -> None:
         self.began: list[int] = []
         self.ended: list[int] = []
-        self.threads: set[threading.Thread] = set()
+        self.threads: list[threading.Thread] = []
         self._may_end = [threading.Event() for _ in range(number)]
 
-    def job(self, number: int) -> Callable[[], None]:
+    def job(self, number: int, *, reports: bool = False) -> Job:
         def run() -> None:
             self.began.append(number)
-            self.threads.add(threading.current_thread())
+            self.threads.append(threading.current_thread())
+            if reports:
+                about_to_wait()
+                about_to_wait()  # a second time changes nothing
             assert self._may_end[number].wait(SECONDS)
             self.ended.append(number)
 
@@ -131,107 +111,253 @@ class Blocked:
             self._may_end[number].set()
 
 
-def waiting_job(job: Callable[[], None]) -> Callable[[], None]:
-    def run() -> None:
+@pytest.mark.usefixtures("leads_for_long")
+def test_the_leader_does_jobs_itself_and_in_order() -> None:
+    for loop in opened(20):
+        done: list[tuple[int, threading.Thread]] = []
+
+        def job(number: int, done: list[tuple[int, threading.Thread]] = done) -> Job:
+            return lambda: done.append((number, threading.current_thread()))
+
+        for first in range(0, 50, 5):
+            loop.arrive(*map(job, range(first, first + 5)))
+        eventually(lambda done=done: len(done) == 50)  # type: ignore[misc]
+        assert [number for number, _ in done] == list(range(50))
+        assert len({thread for _, thread in done}) == 1
+        assert {thread for _, thread in done} == set(loop.leaders)
+
+
+@pytest.mark.usefixtures("leads_for_long")
+def test_a_job_that_reports_a_wait_gives_the_lead_to_another_thread() -> None:
+    for loop in opened(20):
+        blocked = Blocked(6)
+        for number in range(3):
+            loop.arrive(blocked.job(number, reports=True))
+        eventually(lambda blocked=blocked: blocked.began == [0, 1, 2])  # type: ignore[misc]
+        # all in one turn: those behind the first one wait for no turn
+        loop.arrive(*(blocked.job(number, reports=True) for number in (3, 4, 5)))
+        eventually(lambda blocked=blocked: blocked.began == list(range(6)))  # type: ignore[misc]
+        assert len(set(blocked.threads)) == 6
+        assert loop.threads.waiting == 0
+        blocked.end(*range(6))
+        eventually(lambda blocked=blocked: len(blocked.ended) == 6)  # type: ignore[misc]
+
+
+@pytest.mark.usefixtures("leads_for_long")
+def test_jobs_wait_for_a_leader_that_only_computes() -> None:
+    for loop in opened(20):
+        blocked = Blocked(2)
+        loop.arrive(blocked.job(0), blocked.job(1))
+        eventually(lambda blocked=blocked: blocked.began == [0])  # type: ignore[misc]
+        time.sleep(5 * SHORT)
+        assert (blocked.began, loop.threads.waiting) == ([0], 1)
+        assert loop.threads.waited_seconds > 0
+        blocked.end(0, 1)
+        eventually(lambda blocked=blocked: blocked.ended == [0, 1])  # type: ignore[misc]
+        assert (loop.threads.waiting, loop.threads.waited_seconds) == (0, 0.0)
+
+
+def test_a_job_that_takes_long_keeps_no_others_waiting(large: Loop) -> None:
+    """Nor the loop: the others arrive while it runs."""
+    blocked = Blocked(3)
+    large.arrive(blocked.job(0), blocked.job(1))
+    eventually(lambda: blocked.began == [0, 1])
+    large.arrive(blocked.job(2))
+    eventually(lambda: blocked.began == [0, 1, 2])
+    blocked.end(0, 1, 2)
+    eventually(lambda: len(blocked.ended) == 3)
+
+
+@pytest.fixture
+def jobs_stay_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_threads, "NEW_SECONDS", 1_000.0)
+
+
+@pytest.mark.usefixtures("jobs_stay_new")
+def test_few_jobs_compute_at_the_same_time(large: Loop) -> None:
+    blocked = Blocked(6)
+    for number in range(6):
+        large.arrive(blocked.job(number))
+    eventually(lambda: blocked.began == [0, 1])
+    eventually(lambda: large.threads.waiting == 4)
+    time.sleep(5 * serving_threads.LEAD_SECONDS)
+    assert blocked.began == [0, 1], "but the loop receives requests"
+    for number in range(4):
+        blocked.end(number)
+        eventually(lambda number=number: blocked.began[2:] == list(range(2, number + 3)))  # type: ignore[misc]
+    blocked.end(4, 5)
+    eventually(lambda: len(blocked.ended) == 6)
+
+
+@pytest.mark.usefixtures("jobs_stay_new")
+def test_a_report_lets_a_job_begin_while_the_leader_waits_in_a_turn(large: Loop) -> None:
+    blocked, may_report = Blocked(3), threading.Event()
+
+    def report_later() -> None:
+        assert may_report.wait(SECONDS)
+        blocked.job(0, reports=True)()
+
+    large.arrive(report_later, blocked.job(1), blocked.job(2))
+    eventually(lambda: blocked.began == [1])
+    time.sleep(5 * serving_threads.LEAD_SECONDS)
+    assert large.threads.waiting == 1
+    may_report.set()
+    eventually(lambda: blocked.began == [1, 0, 2])
+    blocked.end(0, 1, 2)
+    eventually(lambda: len(blocked.ended) == 3)
+
+
+def test_long_jobs_are_noticed_after_a_pause(large: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that looks for them sleeps while there is nothing to do."""
+    monkeypatch.setattr(serving_threads, "IDLE_SECONDS", SHORT)
+    blocked = Blocked(4)
+    for number in (0, 2):
+        eventually(lambda: large.threads._asleep is not None)
+        large.arrive(blocked.job(number), blocked.job(number + 1))
+        eventually(lambda number=number: number + 1 in blocked.began)  # type: ignore[misc]
+        blocked.end(number, number + 1)
+        eventually(lambda number=number: number + 1 in blocked.ended)  # type: ignore[misc]
+
+
+def test_as_many_jobs_run_at_once_as_there_are_threads(loop: Loop) -> None:
+    all_at_once = threading.Barrier(3)
+    met = threading.Semaphore(0)
+
+    def meet() -> None:
         about_to_wait()
-        about_to_wait()  # a second time changes nothing
-        job()
+        all_at_once.wait(SECONDS)
+        met.release()
 
-    return run
-
-
-@pytest.mark.usefixtures("jobs_stay_new")
-def test_few_new_jobs_run_at_once_and_in_order(many: Threads) -> None:
-    blocked = Blocked(7)
-    for number in range(7):
-        many.submit(blocked.job(number))
-    eventually(lambda: sorted(blocked.began) == [0, 1, 2, 3])
-    assert many.waiting == 3
-    blocked.end(2)
-    eventually(lambda: blocked.began[4:] == [4])
-    blocked.end(0, 1)
-    eventually(lambda: sorted(blocked.began[5:]) == [5, 6])
-    assert many.waiting == 0
-    blocked.end(3, 4, 5, 6)
-    eventually(lambda: len(blocked.ended) == 7)
+    for _ in range(3):  # as jobs that follow on others, which the threads are idle for
+        loop.arrive(meet, meet, meet)
+        for _ in range(3):
+            assert met.acquire(timeout=SECONDS)
 
 
-@pytest.mark.usefixtures("jobs_stay_new")
-def test_jobs_that_fail_let_others_begin(many: Threads) -> None:
-    done = threading.Event()
+def test_the_loop_continues_while_all_threads_have_jobs(loop: Loop) -> None:
+    blocked, done = Blocked(3), threading.Semaphore(0)
+    loop.arrive(*(blocked.job(number, reports=True) for number in range(3)))
+    eventually(lambda: len(blocked.began) == 3)
     for _ in range(10):
-        many.submit(lambda: [][1])
-    many.submit(done.set)
-    assert done.wait(SECONDS)
+        loop.arrive(done.release)
+    eventually(lambda: loop.threads.waiting == 10)
+    assert not done.acquire(blocking=False)
+    assert loop.threads.waited_seconds > 0
+    blocked.end(0)  # its thread takes the jobs: the leader waits in its turn
+    for _ in range(10):
+        assert done.acquire(timeout=SECONDS)
+    assert (loop.threads.waiting, loop.threads.waited_seconds) == (0, 0.0)
+    blocked.end(1, 2)
+    eventually(lambda: len(blocked.ended) == 3)
 
 
-@pytest.mark.usefixtures("jobs_stay_new")
-def test_jobs_that_wait_for_others_are_done_before_threads_end() -> None:
-    own = Threads(20)
-    earlier, blocked = Blocked(8), Blocked(8)
-    for number in range(8):
-        own.submit(waiting_job(earlier.job(number)))
-    eventually(lambda: len(earlier.began) == 8)
-    earlier.end(*range(8))
-    eventually(lambda: own._idle == 8)
+def test_threads_start_only_when_they_are_needed(loop: Loop) -> None:
+    done = threading.Semaphore(0)
 
-    def wait_for_others() -> None:
-        blocked.job(0)()
-        about_to_wait()  # lets a job begin, for which there is no idle thread any more
+    def wait() -> None:
+        about_to_wait()
+        done.release()
 
-    own.submit(wait_for_others)
-    for number in range(1, 8):
-        own.submit(blocked.job(number))
-    eventually(lambda: len(blocked.began) == 4)
-    own.shutdown()
+    for _ in range(20):
+        loop.arrive(wait)
+        assert done.acquire(timeout=SECONDS)
+        eventually(lambda: loop.threads._busy == 0)
+        eventually(lambda: len(loop.threads._idle) == loop.threads._started - 1)
+    assert loop.threads._started == 2
+
+
+def test_a_job_that_fails_is_logged_and_ends_no_thread(
+    loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = threading.Event()
+
+    def fail() -> None:
+        raise RuntimeError("a fault")
+
+    def fail_while_waiting() -> None:
+        about_to_wait()
+        fail()
+
+    with caplog.at_level(logging.ERROR, "memservice.server"):
+        for _ in range(5):  # more than there are threads
+            loop.arrive(fail, fail_while_waiting)
+        loop.arrive(done.set)
+        assert done.wait(SECONDS)
+        eventually(lambda: caplog.text.count("a request could not be answered") == 10)
+
+
+def test_a_failure_of_the_loop_ends_it_and_is_reported() -> None:
+    loop = Loop(3)
+    loop.threads.start()
+    blocked = Blocked(1)
+    loop.arrive(blocked.job(0, reports=True))
+    eventually(lambda: blocked.began == [0])
+    loop.break_down(OSError("the poller is broken"))
+    eventually(lambda: loop.failures == 1)
+    assert isinstance(loop.threads.failure, OSError)
+    loop.threads.shutdown(loop.wake)
     blocked.end(0)
-    eventually(lambda: 0 in blocked.ended)
-    blocked.end(*range(1, 8))
-    eventually(lambda: sorted(blocked.ended) == list(range(8)))
-    for thread in blocked.threads | earlier.threads:
+    assert_ended(*blocked.threads)
+
+
+def assert_ended(*threads: threading.Thread) -> None:
+    for thread in threads:
         thread.join(SECONDS)
         assert not thread.is_alive()
 
 
-def test_jobs_that_take_long_keep_no_others_waiting(many: Threads) -> None:
-    blocked = Blocked(21)
-    for number in range(21):
-        many.submit(blocked.job(number))
-    eventually(lambda: len(blocked.began) == 20)
-    assert many.waiting == 1, "there are twenty threads"
-    blocked.end(*range(21))
-    eventually(lambda: len(blocked.ended) == 21)
+@pytest.mark.parametrize("reports", [False, True])
+def test_jobs_are_done_before_the_threads_end(reports: bool) -> None:
+    loop = Loop(2)
+    loop.threads.start()
+    blocked = Blocked(6)
+    loop.arrive(*(blocked.job(number, reports=reports) for number in range(6)))
+    eventually(lambda: len(blocked.began) == 2)
+    eventually(lambda: loop.threads.waiting == 4)
+    loop.threads.shutdown(loop.wake)
+    turns = loop.turns
+    blocked.end(*range(6))
+    eventually(lambda: len(blocked.ended) == 6)
+    assert_ended(*blocked.threads, *loop.leaders)
+    assert loop.turns == turns, "no turn is taken after `shutdown` has returned"
 
 
-@pytest.mark.usefixtures("jobs_stay_new")
-def test_jobs_that_report_a_wait_keep_no_others_waiting(many: Threads) -> None:
-    blocked = Blocked(9)
-    for number in range(5):
-        many.submit(waiting_job(blocked.job(number)))
+def test_idle_threads_end() -> None:
+    loop = Loop(5)
+    loop.threads.start()
+    blocked = Blocked(5)
+    loop.arrive(*(blocked.job(number, reports=True) for number in range(5)))
     eventually(lambda: len(blocked.began) == 5)
-    for number in range(5, 9):
-        many.submit(blocked.job(number))
-    eventually(lambda: len(blocked.began) == 9)
-    blocked.end(*range(9))
-    eventually(lambda: len(blocked.ended) == 9)
-
-
-def test_each_job_of_a_thread_is_new(many: Threads) -> None:
-    states: list[bool] = []
-    done = threading.Semaphore(0)
-
-    def note() -> None:
-        states.append(len(many._new) == 1)
-        about_to_wait()
-        states.append(len(many._new) == 0)
-        done.release()
-
-    for _ in range(3):
-        many.submit(note)
-        assert done.acquire(timeout=SECONDS)
-        eventually(lambda: many._idle == many._started)
-    assert states == [True] * 6
+    blocked.end(*range(5))
+    eventually(lambda: len(loop.threads._idle) == 5)
+    loop.threads.shutdown(loop.wake)
+    assert_ended(*blocked.threads, *loop.leaders)
 
 
 def test_a_report_of_any_other_thread_changes_nothing() -> None:
     about_to_wait()
+
+
+def test_many_jobs_of_all_kinds_are_each_done_once(large: Loop) -> None:
+    """Jobs that wait, take long or fail, in any order: none is lost, and none is done twice."""
+    done: list[int] = []
+    kinds: list[Callable[[], None]] = [
+        lambda: None,
+        about_to_wait,
+        lambda: time.sleep(SHORT / 5),
+        lambda: time.sleep(3 * serving_threads.LEAD_SECONDS),
+    ]
+
+    def job(number: int) -> Job:
+        def run() -> None:
+            kinds[(number * 7 + number // 5) % 4 if number % 41 else 3]()
+            done.append(number)
+
+        return run
+
+    for first in range(0, 1_000, 10):
+        large.arrive(*map(job, range(first, first + 10)))
+    eventually(lambda: len(done) == 1_000)
+    assert sorted(done) == list(range(1_000))
+    eventually(lambda: large.threads._busy == 0)
+    assert large.threads.waiting == 0
