@@ -48,6 +48,12 @@ class LogWriter(logging.StreamHandler[TextIO]):
         finally:
             self.release()
 
+    def close(self) -> None:
+        """Write the lines that wait: the stream may be closed after this."""
+        if self._lines:
+            self.flush()
+        super().close()
+
     def _write_later(self) -> None:
         if self._thread is None or not self._thread.is_alive():  # a fork has no threads
             self._thread = threading.Thread(target=self._write, name="log_writer", daemon=True)

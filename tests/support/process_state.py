@@ -49,4 +49,6 @@ def restored_process() -> Iterator[None]:
             setattr(logging, name, value)
         for logger, level in loggers.items():
             logger.setLevel(level)
+            for added in set(logger.handlers).difference(handlers_of_loggers[logger]):
+                added.close()  # it may have lines that wait
             logger.handlers[:] = handlers_of_loggers[logger]

@@ -25,8 +25,8 @@ MESSAGES = {"messages": [{"peer_id": "ann", "content": "sekretwort is my dog"}]}
 
 
 @pytest.fixture
-def written(process_as_before: None, capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    """What is logged."""
+def written(capsys: pytest.CaptureFixture[str], process_as_before: None) -> Callable[[], str]:
+    """What is logged. The captured stream ends after the logging."""
     return lambda: capsys.readouterr().err
 
 

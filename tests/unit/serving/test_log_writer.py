@@ -78,6 +78,15 @@ def test_access_lines_are_written_without_another_line(
     assert stream.getvalue() == "0\n1\n"
 
 
+def test_lines_that_wait_are_written_when_logging_is_set_up_again(stream: CountingStream) -> None:
+    writer = LogWriter(stream)
+    writer.handle(line("0", of_request=True))
+    writer.close()
+    assert stream.getvalue() == "0\n"
+    stream.close()
+    writer.close()  # nothing waits, so the stream is not needed
+
+
 def test_lines_that_cannot_be_written_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_writer, "WRITE_SECONDS", 0.01)
     stream = CountingStream()
