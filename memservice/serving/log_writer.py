@@ -42,16 +42,15 @@ class LogWriter(logging.StreamHandler[TextIO]):
         self.acquire()
         try:
             lines, self._lines = self._lines, []
-            if lines:
+            if lines:  # else the stream may be closed
                 self.stream.write("".join(lines))
-            super().flush()
+                super().flush()
         finally:
             self.release()
 
     def close(self) -> None:
         """Write the lines that wait: the stream may be closed after this."""
-        if self._lines:
-            self.flush()
+        self.flush()
         super().close()
 
     def _write_later(self) -> None:
