@@ -86,6 +86,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
     (`memservice.serving.threads`). gunicorn itself handles TLS and other protocols before HTTP.
     """
 
+    alive: bool
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._awaiting: dict[TConn, None] = {}
