@@ -32,6 +32,8 @@ NEW_SECONDS = 0.05
 """How long a job is new. One that takes longer, or reports that it waits, does not count."""
 IDLE_SECONDS = 1.0
 """That thread sleeps once there was no job for this time."""
+LOG_SECONDS = 10.0
+"""Minimum interval of log lines about threads that cannot be started."""
 
 
 class _Next(Enum):
@@ -72,6 +74,7 @@ class Threads:
         """New jobs, and when each began."""
         self._began = 0.0
         """When the leader's job began; 0.0: it has none."""
+        self._next_log = 0.0
         self._is_ending = False
         self._asleep: SimpleQueue[None] | None = None
         """Wakes the thread that runs `_watch`; None: it is awake."""
@@ -91,6 +94,8 @@ class Threads:
         threading.Thread(target=self._watch, name="request_watch", daemon=True).start()
         with self._lock:
             self._lead_elsewhere()
+        if self._leader is None:
+            raise RuntimeError("no thread can be started")
 
     def submit(self, job: Job) -> None:
         """Call it in a turn only: the leader takes the job after it."""
@@ -111,25 +116,37 @@ class Threads:
             pass
 
     def _lead_elsewhere(self) -> None:
-        """Let another thread lead. The lock is held."""
-        self._began = 0.0
-        self._leader = self._thread()
-        self._leader.put(True)
+        """Let another thread lead, if there is one. The lock is held."""
+        mailbox = self._thread()
+        if mailbox is not None:
+            self._began = 0.0
+            self._leader = mailbox
+            mailbox.put(True)
 
     def _help(self) -> None:
         """Let an idle thread, or a new one, do the next job, if the leader may be in a turn. The
         lock is held."""
         if self._can_begin and not self._began:
-            self._thread().put(True)
+            mailbox = self._thread()
+            if mailbox is not None:
+                mailbox.put(True)
 
-    def _thread(self) -> _Mailbox:
-        """An idle thread, or a new one."""
+    def _thread(self) -> _Mailbox | None:
+        """An idle thread, or a new one; None if the system has no more threads for this process:
+        then jobs wait for those that there are."""
         if self._idle:
             return self._idle.pop()
-        self._started += 1
         mailbox: _Mailbox = SimpleQueue()
-        name = f"request_{self._started}"
-        threading.Thread(target=self._run, args=(mailbox,), name=name).start()
+        name = f"request_{self._started + 1}"
+        try:
+            threading.Thread(target=self._run, args=(mailbox,), name=name).start()
+        except RuntimeError:
+            now = time.monotonic()
+            if now >= self._next_log:
+                self._next_log = now + LOG_SECONDS
+                log.exception("no thread can be started: requests wait for %d", self._started)
+            return None
+        self._started += 1
         return mailbox
 
     @property
@@ -209,7 +226,7 @@ class Threads:
             asleep: SimpleQueue[None] | None = None
             with self._lock:
                 now = time.monotonic()
-                if self._new:
+                if self._new or self._began:
                     used_at = now
                     self._look(now)
                 elif now - used_at > IDLE_SECONDS:

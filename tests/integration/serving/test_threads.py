@@ -266,6 +266,33 @@ def test_threads_start_only_when_they_are_needed(loop: Loop) -> None:
     assert loop.threads._started == 2
 
 
+def test_jobs_wait_while_no_thread_can_be_started(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a container with a limit of processes."""
+    may_start = threading.Event()
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name.startswith("request_") and not may_start.is_set():
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    blocked = Blocked(2)
+    with monkeypatch.context() as patched, caplog.at_level(logging.ERROR, "memservice.server"):
+        patched.setattr(threading.Thread, "start", limited)
+        loop.arrive(blocked.job(0, reports=True), blocked.job(1))
+        eventually(lambda: blocked.began == [0])
+        eventually(lambda: "no thread can be started" in caplog.text)
+        time.sleep(5 * serving_threads.LEAD_SECONDS)
+        assert blocked.began == [0]
+        assert caplog.text.count("no thread can be started") == 1
+        may_start.set()
+        eventually(lambda: blocked.began == [0, 1])
+    blocked.end(0, 1)
+    eventually(lambda: len(blocked.ended) == 2)
+
+
 def test_a_job_that_fails_is_logged_and_ends_no_thread(
     loop: Loop, caplog: pytest.LogCaptureFixture
 ) -> None:
