@@ -54,7 +54,9 @@ SLOW_COMMIT_SECONDS = 0.003
 """A commit that takes longer is worth a wait in which others run: the disk can then write several
 commits at once."""
 MEASURED = 10
-"""Connections that measure the round trip, unless the database is near."""
+"""Connections that measure the round trip, unless the database is near; further ones do so once in
+`MEASURE_SECONDS`, since a busy machine may have delayed all of them."""
+MEASURE_SECONDS = 60.0
 SETTINGS_REJECTED = "unsupported startup parameter"
 """Part of PgBouncer's error for a connection with settings, unless it is configured to ignore
 them."""
@@ -68,6 +70,8 @@ class _Observed(Struct):
     """The quickest of those measured: other threads delay most of them."""
     measured: int = 0
     """Number of connections that measured it."""
+    measured_at: float = -math.inf
+    """When the last of them did, in monotonic seconds."""
     commit_seconds: float = 0.0
     """Of the quickest of the last commits."""
 
@@ -164,8 +168,11 @@ class ConnectionConfig:
         observed = self._observed
         try:
             _detect_pooler(driver, server_settings)
-            if self.is_distant and observed.measured < MEASURED:
+            now = time.monotonic()
+            is_due = observed.measured < MEASURED or now - observed.measured_at >= MEASURE_SECONDS
+            if self.is_distant and is_due:
                 observed.measured += 1
+                observed.measured_at = now
                 seconds = _round_trip(driver)
                 observed.round_trip_seconds = min(observed.round_trip_seconds, seconds)
         except BaseException:

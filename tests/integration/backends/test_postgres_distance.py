@@ -71,7 +71,7 @@ def test_one_quick_answer_shows_that_a_database_is_near(monkeypatch: pytest.Monk
     assert round_trips == [0.2], "it is known to be near"
 
 
-def test_only_the_first_connections_measure_the_round_trip(
+def test_the_first_connections_measure_the_round_trip_and_one_a_minute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     uri = postgres_store.new_store()
@@ -88,6 +88,9 @@ def test_only_the_first_connections_measure_the_round_trip(
         config.connect().close()
     assert len(measured) == 3
     assert config.is_distant
+    monkeypatch.setattr(connections, "MEASURE_SECONDS", 0.0)  # a minute later
+    config.connect().close()
+    assert len(measured) == 4
 
 
 def test_the_round_trip_is_that_of_a_query() -> None:
