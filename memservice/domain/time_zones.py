@@ -41,6 +41,7 @@ def first_known(*names: object) -> str | None:
     return None
 
 
+# Cached, because the messages of a batch are shown, and their tokens counted, several times.
 @lru_cache(maxsize=2_000)
 def local_stamp(at: datetime, name: str | None) -> str:
     """Weekday, day, time and UTC offset in a time zone: `Fri 2024-05-17 14:30 +02:00`. In UTC,

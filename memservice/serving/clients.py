@@ -131,7 +131,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         finally:
             self.alive = False
             self._threads.shutdown(self._wake_loop)
-        super().murder_keepalived(force=True)
+        self.murder_keepalived(force=True)
         self.tpool.shutdown(wait=False)
         self.poller.close()
         self.method_queue.close()

@@ -31,7 +31,7 @@ them take longer."""
 NEW_SECONDS = 0.05
 """How long a job is new. One that takes longer, or reports that it waits, does not count."""
 IDLE_SECONDS = 1.0
-"""That thread sleeps once there was no job for this time."""
+"""The thread that looks for long jobs sleeps once there was none for this time."""
 LOG_SECONDS = 10.0
 """Minimum interval of log lines about threads that cannot be started."""
 
@@ -45,7 +45,8 @@ class _Next(Enum):
 
 
 _Mailbox = SimpleQueue[bool]
-"""Wakes an idle thread: True, to lead; False, to end. Each thread is known by its own."""
+"""Wakes an idle thread: True, to lead or to do the next job; False, to end. Each thread is known by
+its own."""
 
 
 class Threads:
@@ -132,10 +133,12 @@ class Threads:
                 mailbox.put(True)
 
     def _thread(self) -> _Mailbox | None:
-        """An idle thread, or a new one; None if the system has no more threads for this process:
-        then jobs wait for those that there are."""
+        """An idle thread, or a new one. None if there are enough, of which one has just been woken,
+        or if the system has no more threads for this process: `_watch` tries again."""
         if self._idle:
             return self._idle.pop()
+        if self._started > self._number:
+            return None
         mailbox: _Mailbox = SimpleQueue()
         name = f"request_{self._started + 1}"
         try:
@@ -157,13 +160,15 @@ class Threads:
         following: Job | _Next = _Next.IDLE
         while following is not _Next.END:
             if following is _Next.IDLE:
-                if not mailbox.get():
-                    return
-            elif following is _Next.TURN:
+                following = self._next(mailbox) if mailbox.get() else _Next.END
+                continue
+            if following is _Next.TURN:
                 self._take_turn()
             else:
                 self._do(following, mailbox)
             following = self._next(mailbox)
+        with self._lock:
+            self._started -= 1
 
     def _next(self, mailbox: _Mailbox) -> Job | _Next:
         with self._lock:

@@ -180,7 +180,9 @@ class Deriver(Group):
         "… or until the peer has not written in the session for this long; 0 for never",
         low=0,
     )
-    flush_enabled: bool = setting(False, "never wait for a batch to fill")
+    flush_enabled: bool = setting(
+        False, "never wait for further messages, neither to derive nor for a summary"
+    )
     timezone: str | None = setting(
         None,
         "time zone of messages whose metadata, or whose author's metadata, has no `timezone`: a "

@@ -32,7 +32,8 @@ from memservice.spi.storage import Transaction
 MIN_OVERLAP = 0.9
 """Share of a sentence's shingles in the stored text, from which it is an echo."""
 AT_ONCE = 1_000
-"""Conclusions with some term of any sentence, up to which one search finds them all."""
+"""Maximum number of results of one search for all sentences. If there are as many, some may be
+missing: then each sentence is searched by itself."""
 CANDIDATES = 64
 """Conclusions that a sentence is compared with at most, if there are more. Those with all of its
 terms come first."""

@@ -80,9 +80,10 @@ def large() -> Iterator[Loop]:
 
 
 @pytest.fixture
-def leads_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """No other thread leads until a job reports that it waits."""
     monkeypatch.setattr(serving_threads, "LEAD_SECONDS", 1_000.0)
+    yield from opened(20)
 
 
 class Blocked:
@@ -111,50 +112,44 @@ class Blocked:
             self._may_end[number].set()
 
 
-@pytest.mark.usefixtures("leads_for_long")
-def test_the_leader_does_jobs_itself_and_in_order() -> None:
-    for loop in opened(20):
-        done: list[tuple[int, threading.Thread]] = []
+def test_the_leader_does_jobs_itself_and_in_order(unwatched: Loop) -> None:
+    done: list[tuple[int, threading.Thread]] = []
 
-        def job(number: int, done: list[tuple[int, threading.Thread]] = done) -> Job:
-            return lambda: done.append((number, threading.current_thread()))
+    def job(number: int) -> Job:
+        return lambda: done.append((number, threading.current_thread()))
 
-        for first in range(0, 50, 5):
-            loop.arrive(*map(job, range(first, first + 5)))
-        eventually(lambda done=done: len(done) == 50)  # type: ignore[misc]
-        assert [number for number, _ in done] == list(range(50))
-        assert len({thread for _, thread in done}) == 1
-        assert {thread for _, thread in done} == set(loop.leaders)
+    for first in range(0, 50, 5):
+        unwatched.arrive(*map(job, range(first, first + 5)))
+    eventually(lambda: len(done) == 50)
+    assert [number for number, _ in done] == list(range(50))
+    assert len({thread for _, thread in done}) == 1
+    assert {thread for _, thread in done} == set(unwatched.leaders)
 
 
-@pytest.mark.usefixtures("leads_for_long")
-def test_a_job_that_reports_a_wait_gives_the_lead_to_another_thread() -> None:
-    for loop in opened(20):
-        blocked = Blocked(6)
-        for number in range(3):
-            loop.arrive(blocked.job(number, reports=True))
-        eventually(lambda blocked=blocked: blocked.began == [0, 1, 2])  # type: ignore[misc]
-        # all in one turn: those behind the first one wait for no turn
-        loop.arrive(*(blocked.job(number, reports=True) for number in (3, 4, 5)))
-        eventually(lambda blocked=blocked: blocked.began == list(range(6)))  # type: ignore[misc]
-        assert len(set(blocked.threads)) == 6
-        assert loop.threads.waiting == 0
-        blocked.end(*range(6))
-        eventually(lambda blocked=blocked: len(blocked.ended) == 6)  # type: ignore[misc]
+def test_a_job_that_reports_a_wait_gives_the_lead_to_another_thread(unwatched: Loop) -> None:
+    blocked = Blocked(6)
+    for number in range(3):
+        unwatched.arrive(blocked.job(number, reports=True))
+    eventually(lambda: blocked.began == [0, 1, 2])
+    # all in one turn: those behind the first one wait for no turn
+    unwatched.arrive(*(blocked.job(number, reports=True) for number in (3, 4, 5)))
+    eventually(lambda: blocked.began == list(range(6)))
+    assert len(set(blocked.threads)) == 6
+    assert unwatched.threads.waiting == 0
+    blocked.end(*range(6))
+    eventually(lambda: len(blocked.ended) == 6)
 
 
-@pytest.mark.usefixtures("leads_for_long")
-def test_jobs_wait_for_a_leader_that_only_computes() -> None:
-    for loop in opened(20):
-        blocked = Blocked(2)
-        loop.arrive(blocked.job(0), blocked.job(1))
-        eventually(lambda blocked=blocked: blocked.began == [0])  # type: ignore[misc]
-        time.sleep(5 * SHORT)
-        assert (blocked.began, loop.threads.waiting) == ([0], 1)
-        assert loop.threads.waited_seconds > 0
-        blocked.end(0, 1)
-        eventually(lambda blocked=blocked: blocked.ended == [0, 1])  # type: ignore[misc]
-        assert (loop.threads.waiting, loop.threads.waited_seconds) == (0, 0.0)
+def test_jobs_wait_for_a_leader_that_only_computes(unwatched: Loop) -> None:
+    blocked = Blocked(2)
+    unwatched.arrive(blocked.job(0), blocked.job(1))
+    eventually(lambda: blocked.began == [0])
+    time.sleep(5 * SHORT)
+    assert (blocked.began, unwatched.threads.waiting) == ([0], 1)
+    assert unwatched.threads.waited_seconds > 0
+    blocked.end(0, 1)
+    eventually(lambda: blocked.ended == [0, 1])
+    assert (unwatched.threads.waiting, unwatched.threads.waited_seconds) == (0, 0.0)
 
 
 def test_a_job_that_takes_long_keeps_no_others_waiting(large: Loop) -> None:
@@ -388,3 +383,4 @@ def test_many_jobs_of_all_kinds_are_each_done_once(large: Loop) -> None:
     assert sorted(done) == list(range(1_000))
     eventually(lambda: large.threads._busy == 0)
     assert large.threads.waiting == 0
+    assert large.threads._started <= 21
