@@ -29,7 +29,7 @@ from memservice_postgres.connections import (
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_postgres.waiting_pool import WaitingPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
-from memservice_sql.row_turns import RowTurns, Turn
+from memservice_sql.fair_locks import FairLocks, Turn
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.tables import metadata
 
@@ -80,7 +80,7 @@ class PostgresDialect(SqlDialect):
                 "pool_recycle": recycle,
                 "pool_use_lifo": lifo,
             }
-        self._row_turns = RowTurns()
+        self._row_locks = FairLocks()
         self._inserts: dict[tuple[str, bool, bool], str] = {}
         self._unique: dict[str | None, tuple[str, tuple[str, ...]]] = {
             index.name: (table.name, tuple(index.columns.keys()))
@@ -104,7 +104,7 @@ class PostgresDialect(SqlDialect):
         return engine
 
     def writer_turn(self) -> Turn:
-        return self._row_turns.turn()
+        return self._row_locks.turn()
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from memservice.domain.errors import Unavailable
-from memservice.spi.waiting import about_to_wait
+from memservice_sql.fair_locks import FairLocks
 from memservice_sqlite import connections
 
 SUFFIX = "-lock"
@@ -38,12 +38,12 @@ class WriterLock:
         self._database = database
         self._path = database.with_name(f"{database.name}{SUFFIX}")
         self._seconds = seconds
-        self._threads = threading.Lock()
+        self._threads = FairLocks()
         self._file: int | None = None
 
     def __enter__(self) -> None:
         deadline = time.monotonic() + self._seconds
-        if not self._threads.acquire(blocking=False) and not self._wait_for_threads():
+        if not self._threads.acquire(WRITER, self._seconds):
             raise Unavailable(
                 "the database stayed locked by other writes of this process for "
                 f"{self._seconds:g} s"
@@ -51,35 +51,36 @@ class WriterLock:
         try:
             self._wait_for_turn(deadline)
         except BaseException:
-            self._threads.release()
+            self._threads.release(WRITER)
             raise
-
-    def _wait_for_threads(self) -> bool:
-        about_to_wait()
-        return self._threads.acquire(timeout=self._seconds)
 
     def __exit__(self, *_: object) -> None:
         try:
             if self._file is not None:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, WRITER)
         finally:
-            self._threads.release()
+            self._threads.release(WRITER)
 
     def close(self) -> None:
         """Removes the file unless another process writes, or waits for its turn."""
-        with self._threads:
-            if self._file is None:
-                return
-            try:
-                now = time.monotonic()
-                is_unused = _lock(self._file, NEXT, now) and _lock(self._file, WRITER, now)
-                if is_unused and os.fstat(self._file).st_nlink:
-                    self._path.unlink(missing_ok=True)
-            except OSError:
-                pass  # a file that is left does no harm: the next process uses it
-            finally:
-                os.close(self._file)
-                self._file = None
+        self._threads.acquire(WRITER, threading.TIMEOUT_MAX)
+        try:
+            if self._file is not None:
+                self._close(self._file)
+        finally:
+            self._file = None
+            self._threads.release(WRITER)
+
+    def _close(self, file: int) -> None:
+        try:
+            now = time.monotonic()
+            is_unused = _lock(file, NEXT, now) and _lock(file, WRITER, now)
+            if is_unused and os.fstat(file).st_nlink:
+                self._path.unlink(missing_ok=True)
+        except OSError:
+            pass  # a file that is left does no harm: the next process uses it
+        finally:
+            os.close(file)
 
     def _wait_for_turn(self, deadline: float) -> None:
         """Returns without a turn at the deadline, or if the file cannot be locked: SQLite's lock

@@ -154,7 +154,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
     def _has_connections(self) -> bool:
         return self._threads.failure is None and (not self._is_stopping or self.nr_conns > 0)
 
-    def _turn(self) -> None:
+    def _turn(self, can_wait: bool) -> None:
         """A turn of the loop, in the thread that leads."""
         now = time.monotonic()
         if now >= self._next_notice:
@@ -171,7 +171,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
                 self._cap_keepalive(now + STOP_KEEPALIVE_LINGER)
                 self._is_stopping = True
             seconds = CHECK_SECONDS
-        self.wait_for_and_dispatch_events(seconds)
+        self.wait_for_and_dispatch_events(seconds if can_wait else 0)
         self.murder_keepalived()
         self.murder_pending()
 

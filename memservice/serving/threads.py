@@ -30,6 +30,9 @@ MAX_NEW = 2
 them take longer."""
 NEW_SECONDS = 0.05
 """How long a job is new. One that takes longer, or reports that it waits, does not count."""
+TURN_SECONDS = 0.005
+"""After this time the leader takes a turn, even if jobs are waiting: a new connection would wait
+for all of them, and again for each one that is accepted before it."""
 IDLE_SECONDS = 1.0
 """The thread that looks for long jobs sleeps once there was none for this time."""
 LOG_SECONDS = 10.0
@@ -53,9 +56,11 @@ class Threads:
     """Runs up to `number` jobs at the same time. They begin in the order in which they were
     submitted. There is one thread more, so that one leads whatever the others wait for."""
 
-    def __init__(self, number: int, turn: Callable[[], None], failed: Callable[[], None]) -> None:
-        """`turn` waits until something happens and submits jobs. If it raises, the error is kept as
-        `failure`, there are no more turns, and `failed` is called."""
+    def __init__(
+        self, number: int, turn: Callable[[bool], None], failed: Callable[[], None]
+    ) -> None:
+        """`turn` waits until something happens, if its argument is true, and submits jobs. If it
+        raises, the error is kept as `failure`, there are no more turns, and `failed` is called."""
         self._number = number
         self._turn = turn
         self._failed = failed
@@ -75,6 +80,8 @@ class Threads:
         """New jobs, and when each began."""
         self._began = 0.0
         """When the leader's job began; 0.0: it has none."""
+        self._turned = 0.0
+        """When the last turn ended."""
         self._next_log = 0.0
         self._is_ending = False
         self._asleep: SimpleQueue[None] | None = None
@@ -161,24 +168,26 @@ class Threads:
         while following is not _Next.END:
             if following is _Next.IDLE:
                 following = self._next(mailbox) if mailbox.get() else _Next.END
-                continue
-            if following is _Next.TURN:
+            elif following is _Next.TURN:
                 self._take_turn()
+                following = self._next(mailbox, has_turned=True)
             else:
                 self._do(following, mailbox)
-            following = self._next(mailbox)
+                following = self._next(mailbox)
         with self._lock:
             self._started -= 1
 
-    def _next(self, mailbox: _Mailbox) -> Job | _Next:
+    def _next(self, mailbox: _Mailbox, *, has_turned: bool = False) -> Job | _Next:
         with self._lock:
             leads = self._leader is mailbox
             self._began = 0.0 if leads else self._began
-            if self._can_begin:
+            now = time.monotonic()
+            is_due = leads and now - self._turned > TURN_SECONDS
+            if self._can_begin and (has_turned or self._is_ending or not is_due):
                 job = self._jobs.popleft()
                 self._since.popleft()
                 self._busy += 1
-                self._new[job] = now = time.monotonic()
+                self._new[job] = now
                 if leads:
                     self._began = now
                 if self._asleep is not None:
@@ -216,8 +225,11 @@ class Threads:
         with self._turning:
             if self._is_ending:
                 return
+            with self._lock:
+                can_wait = not self._can_begin
             try:
-                self._turn()
+                self._turn(can_wait)
+                self._turned = time.monotonic()
             except BaseException as error:
                 self.failure, self._is_ending = error, True
         if self.failure is not None:

@@ -71,6 +71,27 @@ def test_a_thread_says_that_it_waits_for_another_writer_and_only_then(
     second.join(30)
 
 
+def test_writers_of_a_process_commit_in_the_order_of_arrival(storage: SqliteStorage) -> None:
+    locks = storage._sqlite_dialect._writer_lock._threads
+    order: list[int] = []
+    threads = []
+
+    def write(number: int) -> None:
+        storage.write(lambda tx: order.append(number))
+
+    def while_others_arrive(tx: Transaction) -> None:
+        for number in range(8):
+            threads.append(threading.Thread(target=write, args=[number]))
+            threads[-1].start()
+            eventually(lambda: sum(map(len, locks._queues.values())) == len(threads))
+
+    storage.write(while_others_arrive)
+    for thread in threads:
+        thread.join(30)
+    assert order == list(range(8))
+    assert locks._queues == {}
+
+
 def transactions(tx: Transaction) -> int:
     return int(tx.facts.get("transactions") or 0)
 

@@ -42,11 +42,11 @@ class Loop:
     def wake(self) -> None:
         self._arriving.put(None)
 
-    def turn(self) -> None:
+    def turn(self, can_wait: bool) -> None:
         assert self._in_turn.acquire(blocking=False), "two threads take a turn"
         try:
             self.turns += 1
-            arrived = self._arriving.get(timeout=SECONDS)
+            arrived = self._arriving.get(block=can_wait, timeout=SECONDS)
             if isinstance(arrived, Exception):
                 raise arrived
             for job in arrived or ():
@@ -124,6 +124,51 @@ def test_the_leader_does_jobs_itself_and_in_order(unwatched: Loop) -> None:
     assert [number for number, _ in done] == list(range(50))
     assert len({thread for _, thread in done}) == 1
     assert {thread for _, thread in done} == set(unwatched.leaders)
+
+
+def test_the_leader_takes_turns_although_jobs_wait(
+    unwatched: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a connection that has just been opened would wait for all of them."""
+    monkeypatch.setattr(serving_threads, "TURN_SECONDS", SHORT)
+    done: list[int] = []
+
+    def first() -> None:
+        time.sleep(2 * SHORT)
+        unwatched.arrive(lambda: done.append(turns_taken()))
+
+    def turns_taken() -> int:
+        return unwatched.turns - before
+
+    before = unwatched.turns
+    unwatched.arrive(first, *[lambda: done.append(turns_taken())] * 3)
+    eventually(lambda: len(done) == 4)
+    # the first job, then a turn that receives the last one, then the others
+    assert done == [done[0]] * 4
+
+
+def test_jobs_are_done_without_a_turn_between_them_while_they_are_short(
+    unwatched: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_threads, "TURN_SECONDS", SECONDS)
+    turns: list[int] = []
+    unwatched.arrive(*[lambda: turns.append(unwatched.turns)] * 50)
+    eventually(lambda: len(turns) == 50)
+    assert len(set(turns)) == 1
+
+
+def test_jobs_that_wait_for_a_turn_are_done_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_threads, "TURN_SECONDS", 0.0)
+    loop, blocked = Loop(3), Blocked(1)
+    loop.threads.start()
+    done: list[int] = []
+    loop.arrive(blocked.job(0), lambda: done.append(1))
+    eventually(lambda: blocked.began == [0])
+    shutdown = threading.Thread(target=loop.threads.shutdown, args=[loop.wake])
+    shutdown.start()
+    blocked.end(0)
+    shutdown.join(SECONDS)
+    eventually(lambda: done == [1])
 
 
 def test_a_job_that_reports_a_wait_gives_the_lead_to_another_thread(unwatched: Loop) -> None:

@@ -1,4 +1,4 @@
-"""The order in which the transactions of a process lock a row of PostgreSQL."""
+"""The order in which the transactions of a process get the lock of a row of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from memservice.domain.records import Workspace
 from memservice.spi.storage import Transaction
 from memservice.spi.waiting import on_wait
 from memservice.testing.storage.base import populate
-from memservice_sql import row_turns
-from memservice_sql.row_turns import RowTurns
+from memservice_sql import fair_locks
+from memservice_sql.fair_locks import FairLocks
 from support.processes.processes import eventually
 from support.stores import postgres_store
 
@@ -28,78 +28,78 @@ def started(target: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def queued(turns: RowTurns) -> int:
-    return sum(map(len, turns._queues.values()))
+def queued(locks: FairLocks) -> int:
+    return sum(map(len, locks._queues.values()))
 
 
-def wait_for_queue(turns: RowTurns, length: int) -> None:
-    eventually(lambda: queued(turns) == length)
+def wait_for_queue(locks: FairLocks, length: int) -> None:
+    eventually(lambda: queued(locks) == length)
 
 
 def test_turns_are_given_in_the_order_of_arrival() -> None:
-    turns = RowTurns()
+    locks = FairLocks()
     order: list[int] = []
 
     def write(number: int) -> None:
-        with turns.turn() as turn:
+        with locks.turn() as turn:
             turn.wait("row")
             order.append(number)
 
     threads = []
-    with turns.turn() as turn:
+    with locks.turn() as turn:
         turn.wait("row")
         for number in range(8):
             threads.append(started(partial(write, number)))
-            wait_for_queue(turns, number + 1)
+            wait_for_queue(locks, number + 1)
         assert order == []
     for thread in threads:
         thread.join(SECONDS)
     assert order == list(range(8))
-    assert turns._queues == {}, "nothing is left of rows that nobody locks"
+    assert locks._queues == {}, "nothing is left of rows that nobody locks"
 
 
 def test_other_rows_and_further_rows_do_not_wait() -> None:
-    turns = RowTurns()
-    with turns.turn() as first, turns.turn() as second:
+    locks = FairLocks()
+    with locks.turn() as first, locks.turn() as second:
         first.wait("row")
         second.wait("another row")
         second.wait("row")  # a second one is left to the database
-        assert turns._queues.keys() == {"row", "another row"}
-    assert turns._queues == {}
+        assert locks._queues.keys() == {"row", "another row"}
+    assert locks._queues == {}
 
 
 def test_after_some_time_the_database_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_turns, "MAX_SECONDS", 0.05)
-    turns = RowTurns()
-    with turns.turn() as first:
+    monkeypatch.setattr(fair_locks, "ROW_SECONDS", 0.05)
+    locks = FairLocks()
+    with locks.turn() as first:
         first.wait("row")
-        with turns.turn() as second:
+        with locks.turn() as second:
             second.wait("row")
-        assert turns._queues.keys() == {"row"}, "it is still the turn of the first one"
-        assert queued(turns) == 0
-    assert turns._queues == {}
+        assert locks._queues.keys() == {"row"}, "it is still the turn of the first one"
+        assert queued(locks) == 0
+    assert locks._queues == {}
 
 
 def test_a_turn_ends_with_a_transaction_that_fails() -> None:
-    turns = RowTurns()
-    with pytest.raises(RuntimeError), turns.turn() as turn:
+    locks = FairLocks()
+    with pytest.raises(RuntimeError), locks.turn() as turn:
         turn.wait("row")
         raise RuntimeError
-    assert turns._queues == {}
+    assert locks._queues == {}
 
 
 def test_a_thread_says_that_it_waits_for_its_turn_and_only_then() -> None:
-    turns = RowTurns()
+    locks = FairLocks()
     reported = threading.Event()
 
     def write() -> None:
         on_wait(reported.set)
-        with turns.turn() as turn:
+        with locks.turn() as turn:
             turn.wait("row")
 
     started(write).join(SECONDS)
     assert not reported.is_set()
-    with turns.turn() as turn:
+    with locks.turn() as turn:
         turn.wait("row")
         waiting = started(write)
         assert reported.wait(SECONDS)
@@ -107,10 +107,10 @@ def test_a_thread_says_that_it_waits_for_its_turn_and_only_then() -> None:
 
 
 def test_a_child_has_turns_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = RowTurns()
-    turns.turn().wait("row")  # by a thread that the child does not have
+    locks = FairLocks()
+    locks.turn().wait("row")  # by a thread that the child does not have
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with turns.turn() as of_child:
+    with locks.turn() as of_child:
         of_child.wait("row")
         assert of_child._row == "row"
 
@@ -118,7 +118,7 @@ def test_a_child_has_turns_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_writers_of_a_row_commit_in_the_order_of_arrival() -> None:
     storage = postgres_store.opened(postgres_store.new_store())
     workspace = storage.write(lambda tx: populate(tx, "w")).workspace
-    turns: RowTurns = storage._dialect._row_turns  # type: ignore[attr-defined]
+    locks: FairLocks = storage._dialect._row_locks  # type: ignore[attr-defined]
     order: list[int] = []
     has_lock, may_end = threading.Event(), threading.Event()
 
@@ -141,10 +141,10 @@ def test_writers_of_a_row_commit_in_the_order_of_arrival() -> None:
     assert has_lock.wait(SECONDS)
     for number in range(5):
         threads.append(started(partial(write, number)))
-        wait_for_queue(turns, number + 1)
+        wait_for_queue(locks, number + 1)
     may_end.set()
     for thread in threads:
         thread.join(SECONDS)
     storage.close()
     assert order == list(range(5))
-    assert turns._queues == {}
+    assert locks._queues == {}
