@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -289,6 +289,14 @@ class Runtime:
             if name not in self._reasoners:
                 self._reasoners[name] = self._open_reasoner(name)
             return self._reasoners[name]
+
+    def open_background_models(self) -> None:
+        """Open the language models of a worker's tasks: at its start it has time for it. One that
+        cannot be opened is reported by the first task that needs it."""
+        for task in choice.BACKGROUND:
+            if self.reasoners[task] == choice.LLM:
+                with suppress(ConfigurationError):
+                    self.reasoner_for(task).open_model(task)  # type: ignore[attr-defined]
 
     def reasoner_can(self, task: str, capability: Capability) -> bool:
         """Whether the reasoner of a task has a capability. Opens nothing."""

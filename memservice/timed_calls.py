@@ -11,6 +11,7 @@ from contextvars import copy_context
 from threading import Lock
 from typing import TypeVar
 
+from memservice.compute_lock import released
 from memservice.spi.waiting import about_to_wait
 
 T = TypeVar("T")
@@ -60,7 +61,8 @@ class TimedCalls:
         future = self._threads().submit(copy_context().run, fn)
         about_to_wait()
         try:
-            return future.result(seconds)
+            with released():
+                return future.result(seconds)
         except FutureTimeout:
             future.cancel()
             raise

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from memservice.compute_lock import released
 from memservice.domain.answers.reasoning_tags import ReasoningFilter, without_reasoning
 from memservice.domain.answers.written_calls import may_begin_call, written_calls
 from memservice.domain.ids import new_uid
@@ -88,7 +89,9 @@ class ModelClient:
             )
             note = _CallRecord(self, tries, request, iteration, is_stream=False)
             try:
-                completion = self._models.opened(tries.target).complete(request)
+                model = self._models.opened(tries.target)
+                with released():
+                    completion = model.complete(request)
             except ToolsUnsupported:
                 raise  # There is no answer: the caller continues without tools.
             except ClientDisconnected:
@@ -354,7 +357,8 @@ class _RetryPlan:
         else:
             self.number, pause = self.number + 1, max(self._pause(), requested)
         if pause:
-            self._models.sleep(pause)
+            with released():
+                self._models.sleep(pause)
 
     def _pause(self) -> float:
         llm = self._models.settings.llm

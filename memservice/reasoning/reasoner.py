@@ -28,6 +28,12 @@ class LlmReasoner:
     def __init__(self, models: Models) -> None:
         self._models = models
 
+    def open_model(self, task: str) -> None:
+        """Open the model of a task before its first call, which does not wait for imports then.
+        Raises `ConfigurationError`."""
+        model = choice.models_of(self._models.settings)[task]
+        self._models.provided(self._models.target(model))
+
     def derive(self, request: DeriveRequest) -> Derived:
         from memservice.reasoning.derive import derive
 

@@ -20,7 +20,7 @@ def on_wait(call: Callable[[], None] | None) -> None:
 
 def about_to_wait() -> None:
     """Call it before this thread waits for another program, or for another transaction, longer than
-    a query takes. The server then begins another request at once, and not after 10 to 20 ms. Does
-    nothing in threads that answer no requests."""
+    a query takes. A server then begins another request at once, and not after 10 to 20 ms; a worker
+    lets another unit compute, and not after 100 ms. Does nothing in other threads."""
     if _thread.on_wait is not None:
         _thread.on_wait()

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 
+from memservice.compute_lock import ComputeLock
 from memservice.services.tasks.kinds import (
     DREAMS,
     KINDS,
@@ -50,6 +52,7 @@ class Lanes:
             LOCAL: ThreadPoolExecutor(LOCAL_THREADS, thread_name_prefix="local"),
         }
         self._pools[DREAMS] = self._pools[MODEL]
+        self._computing = ComputeLock()
         self._running: dict[str, Future[RunReport]] = {}
 
     def __contains__(self, unit: str) -> bool:
@@ -82,7 +85,9 @@ class Lanes:
         return running[lane] < self._limits[lane]
 
     def start(self, unit: str, work: Callable[[], RunReport]) -> None:
-        self._running[unit] = self._pools[lane_of(unit)].submit(work)
+        lane = lane_of(unit)
+        locked = partial(self._computing.run, work) if lane in (MODEL, DREAMS) else work
+        self._running[unit] = self._pools[lane].submit(locked)
 
     def wait(self, seconds: float, other_futures: Iterable[Future[RunReport]] = ()) -> None:
         """Wait until one unit has ended, at most `seconds`."""

@@ -64,6 +64,7 @@ class Worker:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. An unreachable store is logged, and does not end the worker."""
         settings = self._rt.settings.deriver
+        self._rt.open_background_models()
         if self._jitter and settings.polling_startup_jitter_seconds:
             stop.wait(random.uniform(0, settings.polling_startup_jitter_seconds))
         log.info(

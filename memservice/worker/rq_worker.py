@@ -160,6 +160,7 @@ class RqProcess:
         """Work until `stop` is set. If Redis or the store cannot be reached, log it and wait."""
         global _process
         _process = self
+        self.rt.open_background_models()
         with suppress(Unavailable):  # the next scheduled probe tries again
             model_breaker.retry_now(self.rt)
         housekeeper = threading.Thread(

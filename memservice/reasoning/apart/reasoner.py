@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from memservice.compute_lock import released
 from memservice.reasoning.apart import child
 from memservice.reasoning.apart.wire import HEAD, decoded, encoded
 from memservice.spi.capabilities import Capability
@@ -153,7 +154,8 @@ class Apart:
         one = self._take()
         answer: dict[str, Any] | None = None
         try:
-            answer = one.ask(frame, max(1, seconds), self._stop)
+            with released():
+                answer = one.ask(frame, max(1, seconds), self._stop)
         finally:
             if answer is None:
                 one.kill()

@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
 
-from memservice.domain.errors import Unavailable
+from memservice.domain.errors import ConfigurationError, Unavailable
 from memservice.spi.capabilities import Capability
+from memservice.spi.providers import Context
 from memservice.spi.storage import Transaction
 from memservice.worker import polling
 from memservice.worker.housekeeping import Housekeeping
 from memservice.worker.polling import Worker
 from support.pipeline.fakes import ScriptedReasoner
 from support.pipeline.pipeline import Pipeline
+from support.reasoning.model import ScriptedModel
 
 OpenPipeline = Callable[..., Pipeline]
 PATIENCE = 30.0
@@ -149,3 +152,28 @@ def test_the_longest_waiting_unit_comes_first(pipeline: Pipeline) -> None:
         pipeline.say(session, ("alice", f"I was in {session}."))
     pipeline.work()
     assert pipeline.texts("alice") == ["I was in c.", "I was in a.", "I was in b."]
+
+
+def test_a_worker_opens_its_models_before_the_first_task(open_pipeline: OpenPipeline) -> None:
+    model = ScriptedModel()
+    pipeline = open_pipeline(model, REASONER="auto", DERIVER_MODEL_CONFIG__TRANSPORT="scripted")
+    with working(pipeline):
+        until(lambda: bool(model.opened))
+    assert len(model.opened) == 1
+    assert model.requests == []
+
+
+def test_a_model_that_cannot_be_opened_ends_no_worker(open_pipeline: OpenPipeline) -> None:
+    class Broken(ScriptedModel):
+        def _open(self, settings: Mapping[str, Any], context: Context) -> ScriptedModel:
+            raise ConfigurationError("DERIVER_MODEL_CONFIG__MODEL: no such model")
+
+    pipeline = open_pipeline(
+        Broken(),
+        REASONER="auto",
+        DERIVER_MODEL_CONFIG__TRANSPORT="scripted",
+        DERIVER_FLUSH_ENABLED="true",
+    )
+    with working(pipeline):
+        pipeline.say("s", ("alice", "I like tea."))
+        until(lambda: any("no such model" in (task.last_error or "") for task in pipeline.tasks()))

@@ -16,7 +16,14 @@ pytestmark = pytest.mark.xdist_group("sources")
 
 FOUNDATION = {"domain", "spi"}
 CONFIGURED = FOUNDATION | {"hookspecs", "settings", "plugins"}
-RULES = CONFIGURED | {"reasoning", "telemetry", "timed_calls", "runtime", "services"}
+RULES = CONFIGURED | {
+    "reasoning",
+    "telemetry",
+    "compute_lock",
+    "timed_calls",
+    "runtime",
+    "services",
+}
 WORK = RULES | {"pipeline", "worker", "operations", "compose"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -26,9 +33,10 @@ ALLOWED: dict[str, set[str]] = {
     "hookspecs": FOUNDATION,
     "settings": {"settings", "domain"},
     "plugins": CONFIGURED,
-    "reasoning": CONFIGURED | {"reasoning"},
+    "compute_lock": {"spi"},
+    "reasoning": CONFIGURED | {"compute_lock", "reasoning"},
     "telemetry": CONFIGURED | {"telemetry", "__init__"},
-    "timed_calls": {"spi"},
+    "timed_calls": {"compute_lock", "spi"},
     "runtime": CONFIGURED | {"reasoning", "telemetry", "timed_calls"},
     "services": RULES | {"__init__"},
     "pipeline": RULES | {"pipeline"},
