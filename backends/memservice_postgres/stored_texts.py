@@ -77,6 +77,10 @@ _NEWER = f"""
 """.encode()  # noqa: S608 - constants
 
 
+_OF_SESSION = _ALL + b" AND r.session_key = %(session)s"
+_NEWER_OF_SESSION = _OF_SESSION + b" AND r.id > %(after)s"
+
+
 def states_of(driver: Driver, tx: Transaction | None) -> States:
     """The states of the texts in this transaction. `driver`: its connection."""
     return States(tx, lambda workspace_key: driver.execute(_STATES, (workspace_key,)).fetchall())
@@ -122,15 +126,16 @@ class StoredTexts(Struct, frozen=True):
             row_counts |= _estimated(self.driver, self._workspace, sampled, state.documents)
         return state, row_counts
 
-    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
-        if newest is None:
-            rows = self.driver.execute(_ALL, self._workspace, binary=True).fetchall()
-        else:
-            values = {**self._workspace, "after": newest - OVERLAP}
-            rows = self.driver.execute(_NEWER, values, binary=True).fetchall()
+    def read(self, newest: int | None, session: int | None = None) -> TextBlock:
+        values = {**self._workspace, "session": session}
+        if newest is not None:
+            values["after"] = newest - OVERLAP
+        whole, newer = (_ALL, _NEWER) if session is None else (_OF_SESSION, _NEWER_OF_SESSION)
+        statement = whole if newest is None else newer
+        rows = self.driver.execute(statement, values, binary=True).fetchall()
         numbers, vocabulary = numbered(chain.from_iterable(row[8] for row in rows))
         counts = np.fromiter(chain.from_iterable(row[7] for row in rows), np.int32)
-        block = block_of(
+        return block_of(
             [row[:6] for row in rows],
             [row[6] for row in rows],
             [len(row[8]) for row in rows],
@@ -138,7 +143,6 @@ class StoredTexts(Struct, frozen=True):
             counts,
             vocabulary,
         )
-        return block, self.state()
 
 
 def _estimated(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, chain
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +32,6 @@ from memservice_sql.text_blocks import SearchTerm, best, best_of_rows
 from memservice_sql.text_cache import (
     MAX_DOCUMENTS,
     TextCache,
-    can_search,
     is_reading,
     random_number,
 )
@@ -329,24 +329,26 @@ class PostgresTextIndex:
             )
             for rows, term in rarest_first
         ]
-        if blocks and ids is None and can_search(index_filter):
-            search_words = [
-                SearchTerm(each.term, each.weight, names[each.term]) for each in search_terms
-            ]
-            return replace(matches, hits=best(blocks, search_words, index_filter, k))
         workspace_parameters = {"workspace": workspace_key, "kind": code}
         query = _Query(driver, workspace_parameters, index_filter, search_terms, names)
-        if ids is None:
-            is_large = documents > self._exact_documents
-            hits = self._hits_of_many(query, k) if is_large else self._hits(query, k)
-        else:
+        if ids is not None:
             hits = _best(query, _rows_of_keys(query, [key * 4 + code for key in ids]), k)
-        return replace(matches, hits=hits)
+            return replace(matches, hits=hits)
+        blocks, few_rows = self._cache.narrowed(
+            texts, state, blocks, index_filter, partial(_few_rows, query)
+        )
+        if blocks:
+            return replace(matches, hits=best(blocks, query.words, index_filter, k))
+        if few_rows is not None:
+            hits = _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
+            return replace(matches, hits=hits)
+        is_large = documents > self._exact_documents
+        return replace(
+            matches, hits=self._hits_of_many(query, k) if is_large else self._hits(query, k)
+        )
 
     def _hits(self, query: _Query, k: int) -> Sequence[TextHit]:
         """The `k` rows with the rarest terms, with the count of each term."""
-        if query.index_filter.sessions is not None and _have_few_rows(query):
-            return _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
         affordable_count = sum(
             total <= self._budget for total in accumulate(term.rows for term in query.terms)
         )
@@ -376,8 +378,6 @@ class PostgresTextIndex:
     def _hits_of_many(self, query: _Query, k: int) -> HitTable:
         """The same in a workspace of so many texts that it takes too long to read all rows of the
         rare terms: first those with several terms, then the newest with the rarest."""
-        if query.index_filter.sessions is not None and _have_few_rows(query):
-            return _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
         rows: dict[int, Row] = {}
 
         def read(sql: str, limit: int, **values: Sequence[str]) -> None:
@@ -420,6 +420,10 @@ class _Query(NamedTuple):
     """Those that the workspace has, the rarest first."""
     names: Mapping[str, Sequence[str]]
     """Stored term → the terms of the query that are stored as it."""
+
+    @property
+    def words(self) -> list[SearchTerm]:
+        return [SearchTerm(term.term, term.weight, self.names[term.term]) for term in self.terms]
 
     def execute(self, sql: str, values: Mapping[str, Any], binary: bool = False) -> list[Any]:
         """The rows of a statement with the filter in it, and with the counts of the terms."""
@@ -471,15 +475,17 @@ def _rows_of_keys(query: _Query, ids: Sequence[int]) -> list[Row]:
     return query.execute(_OF_KEYS, {"ids": ids}) if ids else []
 
 
-def _have_few_rows(query: _Query) -> bool:
-    """Whether the sessions of the filter have so few rows that it is faster to read these than the
-    postings of the terms: about a quarter as many."""
+def _few_rows(query: _Query) -> int | None:
+    """The number of rows of the filter's sessions, if these are so few that it is faster to read
+    them than the postings of the terms: less than about a quarter as many."""
+    if query.index_filter.sessions is None:
+        return None
     enough = sum(term.rows for term in query.terms) // 4 + 1
-    sessions = list(query.index_filter.sessions or ())
-    count: int = query.driver.execute(
+    sessions = list(query.index_filter.sessions)
+    rows: int = query.driver.execute(
         _SESSION_ROWS, {**query.workspace_parameters, "sessions": sessions, "enough": enough}
     ).fetchall()[0][0]
-    return count < enough
+    return rows if rows < enough else None
 
 
 def _best(query: _Query, rows: Iterable[Row], k: int) -> HitTable:
@@ -502,7 +508,7 @@ def _best(query: _Query, rows: Iterable[Row], k: int) -> HitTable:
         np.array(lengths, np.int32),
         # None becomes 0.
         np.nan_to_num(np.array(counts, np.float64).reshape(-1, len(names))).astype(np.int32),
-        [SearchTerm(term.term, term.weight, query.names[term.term]) for term in query.terms],
+        query.words,
         k,
     )
 

@@ -1,10 +1,13 @@
-"""Indexed texts that this process keeps in memory, for workspaces that are searched often.
+"""Indexed texts that this process keeps in memory: of workspaces that are searched often, and of
+sessions of larger workspaces.
 
 Every write of texts gives their kind in that workspace another random revision, in the same
 transaction. A search reads the state first, so it uses only what its own transaction sees: commits
 of other processes, rollbacks, replicas and restored stores need no other rule. If texts were only
 added since, these are read, and their number proves that none is missing; else the database
 searches until reading all texts again pays.
+
+Texts of a session are the same as long as the workspace has lost none and the session has as many.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -40,6 +43,9 @@ IDLE_SECONDS = 300.0
 """Texts that were not searched for this time leave the memory."""
 
 
+UNKNOWN = -1
+
+
 class TextState(NamedTuple):
     """The state of the texts of one kind in a workspace."""
 
@@ -47,7 +53,7 @@ class TextState(NamedTuple):
     kind: int
     documents: int
     length: int
-    """The number of terms of all texts."""
+    """The number of terms of all texts; `UNKNOWN` for a session."""
     revision: int
     """A random number of the last change."""
     removal: int
@@ -58,8 +64,8 @@ class TextState(NamedTuple):
         return self.length / self.documents if self.documents else 0.0
 
 
-_Key = tuple[int, int]
-"""Workspace and kind."""
+_Key = tuple[int, int, int | None]
+"""Workspace, kind, and the session if the texts are those of one."""
 
 
 class StoredTexts(Protocol):
@@ -82,10 +88,53 @@ class StoredTexts(Protocol):
         texts may be left out."""
         ...
 
-    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
-        """The texts that may have been added since this id was the greatest one; None: all texts.
-        And then their state once more, since outside a snapshot it may have changed."""
+    def read(self, newest: int | None, session: int | None = None) -> TextBlock:
+        """The texts, or those of one session, that may have been added since this id was the
+        greatest one; None: all."""
         ...
+
+
+class _Texts(Protocol):
+    """The texts of a workspace, or of a session, in one transaction."""
+
+    @property
+    def key(self) -> _Key: ...
+    @property
+    def is_reading(self) -> bool: ...
+
+    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
+        """The texts, and then their state, since outside a snapshot it may have changed."""
+        ...
+
+
+class _OfWorkspace(NamedTuple):
+    key: _Key
+    texts: StoredTexts
+
+    @property
+    def is_reading(self) -> bool:
+        return self.texts.is_reading
+
+    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
+        return self.texts.read(newest), self.texts.state()
+
+
+class _OfSession(NamedTuple):
+    key: _Key
+    texts: StoredTexts
+    documents: int
+
+    @property
+    def is_reading(self) -> bool:
+        return self.texts.is_reading
+
+    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
+        return self.texts.read(newest, self.key[2]), self.state(self.texts.state())
+
+    def state(self, of_workspace: TextState) -> TextState:
+        return of_workspace._replace(
+            documents=self.documents, length=UNKNOWN, revision=self.documents
+        )
 
 
 @dataclass(slots=True)
@@ -139,10 +188,11 @@ class TextCache:
         other texts beyond.
         """
         blocks: list[TextBlock] | None = None
-        if (texts.workspace_key, texts.kind) in self._entries:
+        of_workspace = _OfWorkspace((texts.workspace_key, texts.kind, None), texts)
+        if of_workspace.key in self._entries:
             # The state alone is cheaper than the numbers of texts.
             state = texts.state()
-            blocks = self._blocks(state, texts)
+            blocks = self._blocks(state, of_workspace)
             if blocks is not None:
                 row_counts = {term: sum(each.frequency(term) for each in blocks) for term in terms}
                 if sum(row_counts.values()) <= budget:
@@ -151,11 +201,44 @@ class TextCache:
             return state, None, row_counts
         state, row_counts = texts.statistics(terms)
         if sum(row_counts.values()) <= budget:
-            blocks = self._blocks(state, texts)
+            blocks = self._blocks(state, of_workspace)
         return state, blocks, row_counts
 
-    def _blocks(self, state: TextState, texts: StoredTexts) -> list[TextBlock] | None:
-        key = state.workspace_key, state.kind
+    def narrowed(
+        self,
+        texts: StoredTexts,
+        state: TextState,
+        blocks: list[TextBlock] | None,
+        index_filter: IndexFilter,
+        few_rows: Callable[[], int | None],
+    ) -> tuple[list[TextBlock] | None, int | None]:
+        """The texts from memory that a search with this filter needs, or None if the database has
+        to search; then also what `few_rows` returns: the number of texts in the filter's sessions
+        if the database would read all of them, else None.
+
+        `state` and `blocks`: from `prepare`. In a workspace that is too large to be kept, the texts
+        of one session are.
+        """
+        if blocks and can_search(index_filter):
+            return blocks, None
+        documents = few_rows()
+        if documents is None or not can_search(index_filter):
+            return None, documents
+        return self._of_session(texts, state, index_filter.sessions, documents), documents
+
+    def _of_session(
+        self, texts: StoredTexts, state: TextState, sessions: Sequence[int] | None, documents: int
+    ) -> list[TextBlock] | None:
+        if sessions is None or len(sessions) != 1 or state.documents <= MAX_DOCUMENTS:
+            return None
+        if documents * state.mean_length > MAX_TERMS:
+            return None
+        key = texts.workspace_key, texts.kind, sessions[0]
+        of_session = _OfSession(key, texts, documents)
+        return self._blocks(of_session.state(state), of_session)
+
+    def _blocks(self, state: TextState, texts: _Texts) -> list[TextBlock] | None:
+        key = texts.key
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None and entry.state == state:
@@ -282,7 +365,7 @@ def _only_added(before: TextState, after: TextState) -> bool:
     return before.removal == after.removal and 0 < added <= MAX_ADDED
 
 
-def _extended(entry: _Entry, state: TextState, texts: StoredTexts) -> _Entry | None:
+def _extended(entry: _Entry, state: TextState, texts: _Texts) -> _Entry | None:
     """With the texts that were added; None if not all of them were read."""
     import numpy as np
 
@@ -291,7 +374,8 @@ def _extended(entry: _Entry, state: TextState, texts: StoredTexts) -> _Entry | N
     block, after = texts.read(entry.newest)
     ids = np.concatenate([each.facts[ID] for each in entry.blocks])
     new = only(block, ~np.isin(block.facts[ID], ids))
-    added, length = state.documents - entry.state.documents, state.length - entry.state.length
+    added = state.documents - entry.state.documents
+    length = UNKNOWN if state.length == UNKNOWN else state.length - entry.state.length
     if after != state or not _are(new, added, length):
         return None
     blocks = [*entry.blocks, new]
@@ -300,7 +384,7 @@ def _extended(entry: _Entry, state: TextState, texts: StoredTexts) -> _Entry | N
     return _Entry(state, blocks, max(entry.newest, int(new.facts[ID].max())))
 
 
-def _whole(state: TextState, texts: StoredTexts) -> _Entry | None:
+def _whole(state: TextState, texts: _Texts) -> _Entry | None:
     """All texts; None if they are those of another state."""
     from memservice_sql.text_blocks import ID
 
@@ -311,4 +395,4 @@ def _whole(state: TextState, texts: StoredTexts) -> _Entry | None:
 
 
 def _are(block: TextBlock, documents: int, length: int) -> bool:
-    return len(block) == documents and int(block.lengths.sum()) == length
+    return len(block) == documents and length in (UNKNOWN, int(block.lengths.sum()))

@@ -37,6 +37,8 @@ _TEXTS = """
     WHERE r.workspace_key = :workspace AND r.kind = :kind
 """
 _NEWER = f"{_TEXTS} AND r.id > :newest"
+_OF_SESSION = _TEXTS.replace("text_rows_order", "text_rows_place") + " AND r.session_key = :session"
+_NEWER_OF_SESSION = f"{_OF_SESSION} AND r.id > :newest"
 
 
 def rows_of(connection: Connection, sql: str, values: Any) -> list[Any]:
@@ -84,17 +86,17 @@ class StoredTexts(Struct, frozen=True):
                 row_counts[term] = numbers[0]
         return state, row_counts
 
-    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
+    def read(self, newest: int | None, session: int | None = None) -> TextBlock:
         import numpy as np
 
         from memservice_sql.text_blocks import block_of, numbered
 
         values = {"workspace": self.workspace_key, "kind": self.kind}
         cursor = self.connection.connection.cursor()
-        if newest is None:
-            cursor.execute(_TEXTS, values)
-        else:
-            cursor.execute(_NEWER, values | {"newest": newest})
+        whole, newer = (_TEXTS, _NEWER) if session is None else (_OF_SESSION, _NEWER_OF_SESSION)
+        cursor.execute(
+            whole if newest is None else newer, values | {"newest": newest, "session": session}
+        )
         # " term=count term=count ": the pairs of all texts, of which most occur several times. A
         # term may contain any space but this one. The parts of a text take several times its
         # memory, so one text at a time is split, and few are read at once.
@@ -115,7 +117,7 @@ class StoredTexts(Struct, frozen=True):
         split = [pair.rpartition("=") for pair in distinct_pairs]
         term_of_pair, vocabulary = numbered(term for term, _, _ in split)
         count_of_pair = np.array([int(number) for _, _, number in split], np.int32)
-        block = block_of(
+        return block_of(
             facts,
             lengths,
             sizes,
@@ -123,4 +125,3 @@ class StoredTexts(Struct, frozen=True):
             count_of_pair[pair_numbers],
             vocabulary,
         )
-        return block, self.state()

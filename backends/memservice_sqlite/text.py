@@ -26,7 +26,6 @@ from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_cache import (
     MAX_DOCUMENTS,
     TextCache,
-    can_search,
     is_reading,
     random_number,
 )
@@ -36,6 +35,7 @@ from memservice_sqlite.stored_texts import StoredTexts, rows_of, states_of
 
 if TYPE_CHECKING:
     from memservice.spi.storage import Transaction
+    from memservice_sql.text_blocks import SearchTerm
 
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
 PREFIXES = "mcd"
@@ -290,22 +290,26 @@ class SqliteTextIndex:
             for rows, term_token in rarest_first
         ]
         term_of_token = {term_token: term for term, term_token in tokens.items()}
-        if blocks and ids is None and can_search(index_filter):
-            # Imports numpy at the first search.
-            from memservice_sql.text_blocks import SearchTerm, best
-
-            search_words = [
-                SearchTerm(each.token, each.weight, (term_of_token[each.token],))
-                for each in search_terms
-            ]
-            return replace(matches, hits=best(blocks, search_words, index_filter, k))
-        if ids is None:
-            rows = _rows_of_sessions(
-                connection, code, workspace_key, sum(rows_of_token.values()), index_filter
-            )
-        else:
+        if ids is not None:
             rows = _rows_of_keys(connection, code, workspace_key, ids, index_filter)
-        if rows is None:
+            return replace(matches, hits=_best(rows, search_terms, term_of_token, k))
+        postings = sum(rows_of_token.values())
+        blocks, few_rows = self._cache.narrowed(
+            texts,
+            state,
+            blocks,
+            index_filter,
+            lambda: _few_rows(connection, code, workspace_key, postings, index_filter),
+        )
+        if blocks:
+            # Imports numpy at the first search.
+            from memservice_sql.text_blocks import best
+
+            search_words = _search_words(search_terms, term_of_token)
+            return replace(matches, hits=best(blocks, search_words, index_filter, k))
+        if few_rows is not None:
+            rows = _rows_of_sessions(connection, code, workspace_key, index_filter)
+        else:
             is_large = documents > self._exact_documents
             rows = self._candidates(connection, prefix, search_terms, k, index_filter, is_large)
         return replace(matches, hits=_best(rows, search_terms, term_of_token, k))
@@ -379,7 +383,7 @@ def _rows_of_keys(
     workspace_key: int,
     keys: Sequence[int],
     index_filter: IndexFilter,
-) -> list[_Candidate] | None:
+) -> list[_Candidate]:
     named = parameters(index_filter) | {
         "workspace": workspace_key,
         "ids": array({key * 4 + code for key in keys}),
@@ -387,23 +391,36 @@ def _rows_of_keys(
     return rows_of(connection, _FITTING_ROWS, named)
 
 
-def _rows_of_sessions(
+def _few_rows(
     connection: Connection, code: int, workspace_key: int, postings: int, index_filter: IndexFilter
-) -> list[_Candidate] | None:
-    """All matching rows, if the sessions of the filter have less than about a quarter as many rows
-    as the terms have postings; else None."""
+) -> int | None:
+    """The number of rows of the filter's sessions, if these are so few that it is faster to read
+    them than the postings of the terms: less than about a quarter as many."""
     if index_filter.sessions is None:
         return None
     enough = postings // 4 + 1
-    if (
-        connection.exec_driver_sql(
-            _ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)
-        ).scalar_one()
-        >= enough
-    ):
-        return None
+    rows: int = connection.exec_driver_sql(
+        _ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)
+    ).scalar_one()
+    return rows if rows < enough else None
+
+
+def _rows_of_sessions(
+    connection: Connection, code: int, workspace_key: int, index_filter: IndexFilter
+) -> list[_Candidate]:
+    """All rows of the filter's sessions that fit."""
     named = parameters(index_filter) | {"workspace": workspace_key, "kind": code}
     return rows_of(connection, _FITTING_ROWS_OF_SESSIONS, named)
+
+
+def _search_words(
+    search_terms: Sequence[_SearchTerm], term_of_token: Mapping[str, str]
+) -> list[SearchTerm]:
+    from memservice_sql.text_blocks import SearchTerm
+
+    return [
+        SearchTerm(each.token, each.weight, (term_of_token[each.token],)) for each in search_terms
+    ]
 
 
 def _best(
@@ -416,7 +433,7 @@ def _best(
     of each term."""
     import numpy as np
 
-    from memservice_sql.text_blocks import SearchTerm, best_of_rows
+    from memservice_sql.text_blocks import best_of_rows
 
     counts = np.zeros((len(rows), len(search_terms)), np.int32)
     for number, term in enumerate(search_terms):
@@ -430,10 +447,7 @@ def _best(
         np.array([id for id, _, _ in rows], np.int64),
         np.array([length for _, length, _ in rows], np.int32),
         counts,
-        [
-            SearchTerm(term.token, term.weight, (term_of_token[term.token],))
-            for term in search_terms
-        ],
+        _search_words(search_terms, term_of_token),
         k,
     )
 

@@ -49,7 +49,7 @@ def _slot(feature: str) -> tuple[int, float]:
     return (number >> 1) % DIMENSION, 1.0 if number & 1 else -1.0
 
 
-@lru_cache(maxsize=32768)
+@lru_cache(maxsize=16_384)
 def _word_features(word: str) -> Features:
     """Indexes and weights of one word: the word itself, and the n-grams of `<word>`."""
     weight = _STOP_WORD if word in STOP_WORDS else _WORD
@@ -66,7 +66,7 @@ def _word_features(word: str) -> Features:
     return np.array(indexes, dtype=np.intp), np.array(values)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4_096)  # pairs are seldom repeated
 def _pair_feature(first: str, second: str) -> tuple[int, float]:
     index, sign = _slot(f"p:{first} {second}")
     return index, sign * _PAIR
