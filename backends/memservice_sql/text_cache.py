@@ -132,9 +132,7 @@ class _OfSession(NamedTuple):
         return self.texts.read(newest, self.key[2]), self.state(self.texts.state())
 
     def state(self, of_workspace: TextState) -> TextState:
-        return of_workspace._replace(
-            documents=self.documents, length=UNKNOWN, revision=self.documents
-        )
+        return of_workspace._replace(documents=self.documents, length=UNKNOWN, revision=0)
 
 
 @dataclass(slots=True)
@@ -277,14 +275,16 @@ class TextCache:
             self._too_large[key] = state.length
 
     def _pays(self, key: _Key, state: TextState) -> bool:
-        """Whether searches of this state have taken as long as reading all texts."""
+        """Whether searches of this state have taken as long as reading all texts. Most sessions are
+        searched once only, and added texts change no revision of a session."""
         with self._lock:
             revision, searches = self._searches.get(key, (state.revision, 0))
             searches = searches + 1 if revision == state.revision else 1
             if len(self._searches) >= MAX_DOCUMENTS:
                 self._searches.clear()
             self._searches[key] = state.revision, searches
-        return searches * self._documents_per_search > state.documents
+        counted = searches if key[2] is None else searches - 1
+        return counted * self._documents_per_search > state.documents
 
     @contextmanager
     def _alone(self, key: _Key) -> Iterator[bool]:

@@ -170,6 +170,19 @@ def test_an_older_snapshot_reads_what_it_sees(storage: SqlStorage, open_index: O
     assert sessions_in_memory(index) == {1}
 
 
+def test_a_session_that_is_searched_once_is_not_read(storage: SqlStorage, open_index: Open) -> None:
+    dice = random.Random(9)
+    index = open_index(ALWAYS)
+    add(storage, index, [text(dice, key) for key in range(1, 200)])
+    in_memory = []
+    for key in (200, 201):
+        with storage.read() as tx:
+            index.search(tx, "message", WORKSPACE, COMMON, 5, FILTERS[0])
+        in_memory.append(sessions_in_memory(index))
+        add(storage, index, [text(dice, key, 1)])
+    assert in_memory == [set(), {1}]
+
+
 def test_sessions_of_a_workspace_that_is_kept_are_not(
     storage: SqlStorage, open_index: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
