@@ -16,9 +16,11 @@ IDLE_SECONDS = 60.0
 class ElasticPool(QueuePool):
     """SQLAlchemy's pool, which itself closes each connection beyond `pool_size` as soon as it is
     returned, so that a busy process opens and closes one for most requests. This one keeps up to
-    `max_overflow` of them until they were idle for `IDLE_SECONDS`. It looks for idle ones
+    `max_overflow` of them until they were idle for `idle_seconds`. It looks for idle ones
     whenever a connection is returned.
     """
+
+    idle_seconds = IDLE_SECONDS
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -41,7 +43,7 @@ class ElasticPool(QueuePool):
             self._pool.put(record, block=False)
         except queue.Full:
             self._additional.append((time.monotonic(), record))
-        self._close_idle(time.monotonic() - IDLE_SECONDS)
+        self._close_idle(time.monotonic() - self.idle_seconds)
 
     def _close_idle(self, returned_before: float) -> None:
         while self._additional and self._additional[0][0] <= returned_before:

@@ -125,7 +125,12 @@ class Db(Group):
         "default", "`null` opens a connection for each use", choices=("default", "null")
     )
     pool_pre_ping: bool = setting(True, "check that a pooled connection works before it is used")
-    pool_size: int = setting(10, "connections kept open by each process", low=1, high=10_000)
+    pool_size: int = setting(
+        10,
+        "connections kept open by each process; a storage in a file keeps fewer",
+        low=1,
+        high=10_000,
+    )
     max_overflow: int = setting(
         20,
         "further connections that a busy process may open; closed if unused for a minute",

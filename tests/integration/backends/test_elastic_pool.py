@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -12,6 +14,7 @@ from sqlalchemy import exc
 
 from memservice_sql import elastic_pool
 from memservice_sql.elastic_pool import IDLE_SECONDS, ElasticPool
+from support.stores.sqlite_store import migrated
 
 
 class Clock:
@@ -138,3 +141,20 @@ def test_threads_share_the_connections(
         assert list(threads.map(work, range(300))) == list(range(300))
     assert len(open_connections) <= 5
     assert len(use(engine, 5)) == 5, "none was lost"
+
+
+def test_sqlite_keeps_few_connections_that_are_idle(clock: Clock, tmp_path: Path) -> None:
+    """Each has a cache of its own, and is opened in a millisecond."""
+    storage = migrated(tmp_path / "memory.db")
+    pool = storage.engine.pool
+    assert isinstance(pool, ElasticPool)
+    with ExitStack() as stack:
+        for _ in range(5):
+            stack.enter_context(storage.read())
+        assert pool.checkedout() == 5
+    assert pool.checkedin() == 5
+    clock.now += 11
+    with storage.read() as tx:
+        assert tx.facts.get("none") is None
+    assert pool.checkedin() == 2
+    storage.close()
