@@ -39,13 +39,15 @@ class ComputeLock:
 class _Thread(threading.local):
     lock: threading.Lock | None = None
     has_lock = False
+    waits = 0
+    """How many blocks of `released` it is in: one may call what has another."""
 
 
 _thread = _Thread()
 
 
 def _acquire() -> None:
-    if _thread.lock is not None:
+    if _thread.lock is not None and not _thread.has_lock:
         _thread.has_lock = _thread.lock.acquire(timeout=MAX_SECONDS)
 
 
@@ -60,7 +62,10 @@ def released() -> Iterator[None]:
     """Let other threads compute while this one waits for another program. Have no transaction open.
     Does nothing in threads that do not compute under such a lock."""
     _release()
+    _thread.waits += 1
     try:
         yield
     finally:
-        _acquire()
+        _thread.waits -= 1
+        if not _thread.waits:
+            _acquire()

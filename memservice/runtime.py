@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -291,12 +291,14 @@ class Runtime:
             return self._reasoners[name]
 
     def open_background_models(self) -> None:
-        """Open the language models of a worker's tasks: at its start it has time for it. One that
-        cannot be opened is reported by the first task that needs it."""
+        """Open the language models of a worker's tasks: at its start it has time for it."""
         for task in choice.BACKGROUND:
-            if self.reasoners[task] == choice.LLM:
-                with suppress(ConfigurationError):
-                    self.reasoner_for(task).open_model(task)  # type: ignore[attr-defined]
+            if self.reasoners[task] != choice.LLM:
+                continue
+            try:
+                self.reasoner_for(task).open_model(task)  # type: ignore[attr-defined]
+            except Exception as error:  # of a plugin: the first task that needs it reports it
+                log.debug("the model for %s cannot be opened: %s", task, type(error).__name__)
 
     def reasoner_can(self, task: str, capability: Capability) -> bool:
         """Whether the reasoner of a task has a capability. Opens nothing."""

@@ -75,8 +75,6 @@ _ALL = f"{_TEXTS} AND r.workspace_key = %(workspace)s".encode()
 _NEWER = f"""
     {_TEXTS} AND r.id = ANY(ARRAY(SELECT id FROM text_rows WHERE {_AFTER} AND {_WITHIN}))
 """.encode()  # noqa: S608 - constants
-
-
 _OF_SESSION = _ALL + b" AND r.session_key = %(session)s"
 _NEWER_OF_SESSION = _OF_SESSION + b" AND r.id > %(after)s"
 

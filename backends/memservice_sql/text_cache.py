@@ -44,6 +44,7 @@ IDLE_SECONDS = 300.0
 
 
 UNKNOWN = -1
+"""A number of terms that nobody has added up."""
 
 
 class TextState(NamedTuple):
@@ -94,44 +95,21 @@ class StoredTexts(Protocol):
         ...
 
 
-class _Texts(Protocol):
-    """The texts of a workspace, or of a session, in one transaction."""
+class _Texts(NamedTuple):
+    """The texts of a workspace, or of one session, in one transaction."""
 
-    @property
-    def key(self) -> _Key: ...
-    @property
-    def is_reading(self) -> bool: ...
+    key: _Key
+    texts: StoredTexts
+    documents: int | None = None
+    """Of a session: the number of its texts."""
 
     def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
         """The texts, and then their state, since outside a snapshot it may have changed."""
-        ...
-
-
-class _OfWorkspace(NamedTuple):
-    key: _Key
-    texts: StoredTexts
-
-    @property
-    def is_reading(self) -> bool:
-        return self.texts.is_reading
-
-    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
-        return self.texts.read(newest), self.texts.state()
-
-
-class _OfSession(NamedTuple):
-    key: _Key
-    texts: StoredTexts
-    documents: int
-
-    @property
-    def is_reading(self) -> bool:
-        return self.texts.is_reading
-
-    def read(self, newest: int | None) -> tuple[TextBlock, TextState]:
         return self.texts.read(newest, self.key[2]), self.state(self.texts.state())
 
     def state(self, of_workspace: TextState) -> TextState:
+        if self.documents is None:
+            return of_workspace
         return of_workspace._replace(documents=self.documents, length=UNKNOWN, revision=0)
 
 
@@ -186,7 +164,7 @@ class TextCache:
         other texts beyond.
         """
         blocks: list[TextBlock] | None = None
-        of_workspace = _OfWorkspace((texts.workspace_key, texts.kind, None), texts)
+        of_workspace = _Texts((texts.workspace_key, texts.kind, None), texts)
         if of_workspace.key in self._entries:
             # The state alone is cheaper than the numbers of texts.
             state = texts.state()
@@ -232,7 +210,7 @@ class TextCache:
         if documents * state.mean_length > MAX_TERMS:
             return None
         key = texts.workspace_key, texts.kind, sessions[0]
-        of_session = _OfSession(key, texts, documents)
+        of_session = _Texts(key, texts, documents)
         return self._blocks(of_session.state(state), of_session)
 
     def _blocks(self, state: TextState, texts: _Texts) -> list[TextBlock] | None:
@@ -244,7 +222,7 @@ class TextCache:
                 self._entries.move_to_end(key)
                 self._drop_idle(entry.used_at)
                 return entry.blocks
-        if not texts.is_reading or not 0 < state.documents <= MAX_DOCUMENTS:
+        if not texts.texts.is_reading or not 0 < state.documents <= MAX_DOCUMENTS:
             return None
         if entry is not None and _only_added(entry.state, state):
             with self._alone(key) as alone:

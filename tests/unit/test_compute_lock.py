@@ -125,6 +125,18 @@ def test_a_thread_that_computes_for_long_does_not_stop_the_others(
         assert lock._lock.locked()
 
 
+def test_a_wait_within_a_wait_gives_the_lock_up_until_both_have_ended(lock: ComputeLock) -> None:
+    def work() -> tuple[bool, bool]:
+        with released():
+            with released():
+                about_to_wait()
+            waits = is_free(lock)
+        return waits, is_free(lock)
+
+    assert lock.run(work) == (True, False)
+    assert is_free(lock)
+
+
 def test_nothing_happens_in_other_threads() -> None:
     with released():
         about_to_wait()

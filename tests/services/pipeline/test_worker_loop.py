@@ -163,10 +163,13 @@ def test_a_worker_opens_its_models_before_the_first_task(open_pipeline: OpenPipe
     assert model.requests == []
 
 
-def test_a_model_that_cannot_be_opened_ends_no_worker(open_pipeline: OpenPipeline) -> None:
+@pytest.mark.parametrize("kind", [ConfigurationError, RuntimeError])
+def test_a_model_that_cannot_be_opened_ends_no_worker(
+    open_pipeline: OpenPipeline, kind: type[Exception]
+) -> None:
     class Broken(ScriptedModel):
         def _open(self, settings: Mapping[str, Any], context: Context) -> ScriptedModel:
-            raise ConfigurationError("DERIVER_MODEL_CONFIG__MODEL: no such model")
+            raise kind("DERIVER_MODEL_CONFIG__MODEL: no such model")
 
     pipeline = open_pipeline(
         Broken(),
