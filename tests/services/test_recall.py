@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,9 +16,11 @@ from memservice.services.indexing import CONCLUSION, MESSAGE
 from memservice.services.messages import Draft
 from memservice.services.retrieval import conclusion_ranking, message_ranking
 from memservice.services.retrieval import search as retrieval_search
+from memservice.services.retrieval.message_ranking import MessageRanking
 from memservice.services.retrieval.query import analyse_query
 from memservice.services.retrieval.search import Search, SearchOptions
-from memservice.spi.text import TextMatches
+from memservice.services.retrieval.text_matches import TextCandidates
+from memservice.spi.text import TextHit, TextMatches
 from services.conftest import OpenServices
 from support.services.services import ME, WORKSPACE, Services
 
@@ -196,6 +199,41 @@ def test_a_search_of_a_large_workspace_scores_fewer_candidates(
     monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 20)
     services.search("heron", 20)
     assert candidate_counts == [4 * depth, 2 * depth, 4 * depth, 4 * depth]
+
+
+@pytest.mark.slow
+def test_the_best_candidates_of_a_large_workspace_are_scored_with_their_neighbours(
+    open_services: OpenServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as a list has, and as the caller asked for."""
+    services = open_services(SEARCH_DEPTH="20")
+    services.peer("ann", "bob")
+    for start in range(0, 500, 100):
+        lines = [f"a {'heron' if n % 3 == 0 else 'boat'} {n}" for n in range(start, start + 100)]
+        services.say("s", *(("ann", line) for line in lines))
+    counts: list[int] = []
+    around = MessageRanking._around
+
+    def counting(self: MessageRanking, keys: Sequence[int]) -> Any:
+        counts.append(len(keys))
+        return around(self, keys)
+
+    monkeypatch.setattr(MessageRanking, "_around", counting)
+    services.search("heron", 3)
+    monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 299)
+    services.search("heron", 3)
+    services.search("heron", 20)
+    services.search("heron", 3, session_id="s")
+    assert [number for number in counts if number] == [80, 23, 40, 80]
+
+
+def test_the_best_candidates_are_those_with_the_best_scores_of_their_own() -> None:
+    hits = [TextHit(1, {"heron": 1}, 9), TextHit(2, {"heron": 2}, 9), TextHit(3, {"heron": 1}, 2)]
+    matches = TextMatches(10, 5.0, {"heron": 3}, hits)
+    candidates = TextCandidates(matches, [{"heron": 1.0}], is_complete=True)
+    best = candidates.best(2)
+    assert [hit.key for hit in best.matches.hits] == [2, 3]
+    assert (best.is_complete, candidates.best(3)) == (False, candidates)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from memservice.services.retrieval.distinct import Distinct
 from memservice.services.retrieval.query import Query
 from memservice.services.retrieval.query_embedding import NO_VECTORS, Remote
 from memservice.services.retrieval.replies import replies, with_replies
-from memservice.services.retrieval.text_matches import TextSearch
+from memservice.services.retrieval.text_matches import TextCandidates, TextSearch
 from memservice.services.retrieval.trace import Trace
 from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.rows import Order
@@ -48,6 +48,9 @@ score with their neighbours. With 8, results in short conversations are the same
 conversations of 10,000 messages worse (benchmarks/recall/README.md)."""
 
 CANDIDATES_IN_LARGE_WORKSPACES = 2
+"""The best of them by their own scores are retained: as many as a list has, and as the caller asked
+for. The others would share their scores with messages that only have common words, too: without
+them, searches among 31,000 messages find 0 to 2 points more (benchmarks/recall/README.md)."""
 LARGE_WORKSPACE = 100_000
 """Maximum texts of a workspace for as many candidates in a search without sessions. In larger ones,
 nearly every candidate and its neighbours are on another page, which costs more than scoring
@@ -88,7 +91,7 @@ class MessageRanking(Struct, frozen=True):
         first = depth = max(self.rt.settings.search.depth, enough)
         bridges = Bridges(self.rt, self.tx, self.bounds, self.query, condition, self.vectors)
         while True:
-            keys, exhausted = self._rank(depth, index_filter, bridges)
+            keys, exhausted = self._rank(depth, limit, index_filter, bridges)
             messages = self._first_matching(keys, condition, limit)
             if len(messages) >= limit or exhausted:
                 return messages
@@ -125,13 +128,11 @@ class MessageRanking(Struct, frozen=True):
         return distinct.messages[:limit]
 
     def _rank(
-        self, depth: int, index_filter: IndexFilter, bridges: Bridges
+        self, depth: int, limit: int, index_filter: IndexFilter, bridges: Bridges
     ) -> tuple[Sequence[int], bool]:
         """Keys of messages, best first, and whether a greater depth returns no further rows."""
         search = self.rt.settings.search
-        pool = depth * self._candidates_per_hit(index_filter)
-        readable_keys = None if self.bounds.is_whole else self._readable_keys
-        candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
+        candidates = self._candidates(depth, limit, index_filter)
         matches = candidates.matches
         exhausted = candidates.is_complete
         positions = self._around(sorted(ranking.keys_of(matches.hits)))
@@ -179,13 +180,20 @@ class MessageRanking(Struct, frozen=True):
             others = {key for key, each in positions.items() if each.author_key not in author_keys}
         return [key for key in keys if key not in others]
 
-    def _candidates_per_hit(self, index_filter: IndexFilter) -> int:
+    def _candidates(self, depth: int, limit: int, index_filter: IndexFilter) -> TextCandidates:
+        is_large = self._is_large(index_filter)
+        pool = depth * (CANDIDATES_IN_LARGE_WORKSPACES if is_large else CANDIDATES_PER_HIT)
+        readable_keys = None if self.bounds.is_whole else self._readable_keys
+        candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
+        return candidates.best(depth + limit) if is_large else candidates
+
+    def _is_large(self, index_filter: IndexFilter) -> bool:
+        """Whether the search is one of a large workspace without sessions."""
         if index_filter.sessions is not None:
-            return CANDIDATES_PER_HIT
+            return False
         workspace_key = self.bounds.workspace
         sizes = self.rt.storage.text.sizes(self.tx, MESSAGE, [workspace_key])
-        is_large = sizes.get(workspace_key, 0) > LARGE_WORKSPACE
-        return CANDIDATES_IN_LARGE_WORKSPACES if is_large else CANDIDATES_PER_HIT
+        return sizes.get(workspace_key, 0) > LARGE_WORKSPACE
 
     def _rank_among(self, messages: Sequence[Message], bridges: Bridges) -> list[Message]:
         """Those of a few messages that match the query, best first. Their neighbours add to their

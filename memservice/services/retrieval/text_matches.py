@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memservice.domain import ranking
 from memservice.domain.ranking import TextHit, TextMatches, Word
@@ -32,6 +33,15 @@ class TextCandidates(Struct, frozen=True):
 
     def bm25(self) -> ranking.Scores:
         return ranking.bm25(self.matches, self.words)
+
+    def best(self, count: int) -> TextCandidates:
+        """The `count` candidates with the best scores of their own."""
+        hits = self.matches.hits
+        if len(hits) <= count:
+            return self
+        keys = set(ranking.ranked(self.bm25(), count))
+        matches = replace(self.matches, hits=ranking.hits_among(hits, keys))
+        return TextCandidates(matches, self.words, is_complete=False)
 
 
 class TextSearch(Struct, frozen=True):
