@@ -291,7 +291,8 @@ class PostgresDialect(SqlDialect):
     def sample_texts(self, connection: sa.Connection) -> None:
         from memservice_postgres import search_schema
 
-        connection.exec_driver_sql(search_schema.SAMPLE)
+        for statement in search_schema.SAMPLE:
+            connection.exec_driver_sql(statement)
 
     def order_texts(self, connection: sa.Connection) -> None:
         from memservice_postgres import search_schema

@@ -25,7 +25,7 @@ have stored one with a lower key later. If that is not enough, their number tell
 MIN_SAMPLED = 16
 """Rows of a term in the sample from which its number is estimated: the standard error is a quarter,
 which changes the weight of the term, a logarithm, by 4 %."""
-MAX_SAMPLED = 400
+MAX_SAMPLED = 200
 """Rows of the sample that are read for a term."""
 
 _STATES = """
@@ -124,6 +124,10 @@ class StoredTexts(Struct, frozen=True):
             row_counts |= _estimated(self.driver, self._workspace, sampled, state.documents)
         return state, row_counts
 
+    def extent(self) -> tuple[int, int]:
+        """The least and the greatest id of the workspace's texts."""
+        return _extent(self.driver, self._workspace)
+
     def read(self, newest: int | None, session: int | None = None) -> TextBlock:
         values = {**self._workspace, "session": session}
         if newest is not None:
@@ -150,7 +154,7 @@ def _estimated(
     workspace in which those are that were read tells how many there are."""
     shares: dict[str, float] = {}
     if any(rows == MAX_SAMPLED for _, _, rows, *_ in sampled):
-        first, last = driver.execute(_EXTENT, {**workspace, "after": 0}).fetchall()[0]
+        first, last = _extent(driver, workspace)
         shares = {
             term: min(1.0, (highest - lowest + 1) / (last - first + 1))
             for term, _, rows, lowest, highest in sampled
@@ -160,3 +164,8 @@ def _estimated(
         term: min(documents, round(SAMPLE_SHARE * rows / shares.get(term, 1.0)))
         for term, _, rows, *_ in sampled
     }
+
+
+def _extent(driver: Driver, workspace: Mapping[str, int]) -> tuple[int, int]:
+    first, last = driver.execute(_EXTENT, {**workspace, "after": 0}).fetchall()[0]
+    return first, last

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
-from math import log
+from math import ceil, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from memservice.domain.ranking import HitTable
 from memservice.spi.capabilities import Capability
-from memservice.spi.index_filter import IndexFilter
+from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextHit, TextMatches, TextRow
 from memservice_postgres.connections import Driver
 from memservice_postgres.integers import numbers
@@ -46,7 +46,15 @@ MAX_TERM_LENGTH = 200
 MAX_PICKED = 8
 """Maximum terms of a query whose counts the server picks from a row."""
 MAX_OF_RAREST = 4_000
-"""Rows of the rarest terms that are all read in a large workspace, to find the newest."""
+"""Rows of a term that are all read in a large workspace, to find the newest."""
+MAX_COMPARED = 100_000
+"""Postings of common terms that are compared with those of rare ones in a large workspace:
+PostgreSQL does so in 0.01 µs each, and then reads each row that has both."""
+RANGE_BITS = 16
+"""Ids of one range differ in so many of their last bits: it has 16,384 messages of all
+workspaces."""
+MAX_RANGES = 200
+"""Maximum number of ranges in which the newest rows with a term are looked for."""
 MAX_COUNTED = 32_767
 """Maximum counted occurrences of a term in one text."""
 PARTS = 64
@@ -163,7 +171,7 @@ _SEVERAL = """
     SELECT held.* FROM unnest(%(several)s::text[]) WITH ORDINALITY AS w (term, number)
     CROSS JOIN LATERAL (
         SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.terms @> ARRAY[w.term]
-            AND r.terms && (%(terms)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
+            AND r.terms && (%(compared)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
     ) AS held
 """
 # The newest rows with each of these terms. The sum keeps the planner from reading all rows from the
@@ -175,6 +183,16 @@ _NEWEST = """
             ORDER BY r.id + 0 DESC LIMIT %(limit)s
         ))
     ) AS held
+"""
+# The same among the rows of these ranges of ids only: the index compares the postings of the term
+# with those of the ranges, so other rows are not read. Those that are read are few, so their counts
+# are sorted with them.
+_NEWEST_OF_RANGES = """
+    SELECT r.id, r.length, {counts} FROM (
+        SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
+        WHERE r.terms @> %(newest)s::text[] AND r.terms && %(ranges)s::text[] {fits}
+        ORDER BY r.id + 0 DESC LIMIT %(limit)s
+    ) AS r
 """
 
 Row = tuple[int, int, list[int | None], list[str] | None]
@@ -343,9 +361,9 @@ class PostgresTextIndex:
             hits = _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
             return replace(matches, hits=hits)
         is_large = documents > self._exact_documents
-        return replace(
-            matches, hits=self._hits_of_many(query, k) if is_large else self._hits(query, k)
-        )
+        if is_large:
+            return replace(matches, hits=self._hits_of_many(query, k, texts))
+        return replace(matches, hits=self._hits(query, k))
 
     def _hits(self, query: _Query, k: int) -> Sequence[TextHit]:
         """The `k` rows with the rarest terms, with the count of each term."""
@@ -375,29 +393,41 @@ class PostgresTextIndex:
             read(_EACH_COMMON, k, terms=[term.term for term in common_terms])
         return _best(query, rows.values(), k)
 
-    def _hits_of_many(self, query: _Query, k: int) -> HitTable:
+    def _hits_of_many(self, query: _Query, k: int, texts: StoredTexts) -> HitTable:
         """The same in a workspace of so many texts that it takes too long to read all rows of the
         rare terms: first those with several terms, then the newest with the rarest."""
         rows: dict[int, Row] = {}
 
-        def read(sql: str, limit: int, **values: Sequence[str]) -> None:
-            rows.update({row[0]: row for row in query.execute(sql, {**values, "limit": limit})})
+        def read(sql: str, limit: int, **values: Sequence[str]) -> int:
+            """Returns the number of rows."""
+            new = query.execute(sql, {**values, "limit": limit})
+            rows.update({row[0]: row for row in new})
+            return len(new)
 
         names = [term.term for term in query.terms]
-        if len(names) > 1:
-            totals = accumulate(term.rows for term in query.terms)
-            affordable_count = sum(total <= self._budget for total in totals)
-            read(_SEVERAL, 4 * k, several=names[: max(1, affordable_count)])
+        totals = accumulate(term.rows for term in query.terms)
+        affordable_count = max(1, sum(total <= self._budget for total in totals))
+        totals = accumulate(term.rows for term in query.terms[affordable_count:])
+        compared = names[: affordable_count + sum(total <= MAX_COMPARED for total in totals)]
+        if len(compared) > 1:
+            read(_SEVERAL, 4 * k, several=names[:affordable_count], compared=compared)
         hits = _best(query, rows.values(), k)
         # No row that only has the rarest term is better than `k` rows that weigh as much.
-        if len(hits) < k or _weight(query, hits, k - 1) < query.terms[0].weight:
-            newest = _rarest(query.terms, k)
-            if newest:
+        if len(hits) == k and _weight(query, hits, k - 1) >= query.terms[0].weight:
+            return hits
+        rare_count = _rare_count(query.terms, k)
+        if rare_count:
+            read(_NEWEST, k, newest=names[:rare_count])
+        if rare_count < len(names):
+            following = query.terms[rare_count]
+            ranges = _newest_ranges(query, following, k, texts)
+            newest = names[rare_count : rare_count + 1]
+            number = read(_NEWEST_OF_RANGES, k, newest=newest, ranges=ranges) if ranges else 0
+            if number < k and following.rows <= MAX_OF_RAREST:
                 read(_NEWEST, k, newest=newest)
-            if len(rows) < k:
-                read(_EACH_COMMON, k, terms=names)
-            hits = _best(query, rows.values(), k)
-        return hits
+        if len(rows) < k:
+            read(_EACH_COMMON, k, terms=names)
+        return _best(query, rows.values(), k)
 
 
 class _SearchTerm(NamedTuple):
@@ -450,16 +480,22 @@ def _weight(query: _Query, hits: HitTable, number: int) -> int:
     return sum(term.weight for term in query.terms if counts[query.names[term.term][0]])
 
 
-def _rarest(terms: Sequence[_SearchTerm], k: int) -> list[str]:
-    """So many of the rarest terms that `k` rows have one, without those of too many rows."""
-    rarest: list[str] = []
-    total = 0
-    for term in terms:
-        if total >= k or total + term.rows > MAX_OF_RAREST:
-            break
-        rarest.append(term.term)
-        total += term.rows
-    return rarest
+def _rare_count(terms: Sequence[_SearchTerm], k: int) -> int:
+    """The number of terms, the rarest first, that together have fewer than `k` rows."""
+    return sum(total < k for total in accumulate(term.rows for term in terms))
+
+
+def _newest_ranges(query: _Query, term: _SearchTerm, limit: int, texts: StoredTexts) -> list[str]:
+    """The newest ranges of ids, in which half as many rows again as needed have the term, if it is
+    spread evenly; none if these are most of the workspace."""
+    if query.index_filter != EVERYTHING:
+        return []
+    first, last = (id >> RANGE_BITS for id in texts.extent())
+    count = ceil(1.5 * limit * (last - first + 1) / term.rows)
+    if 2 * count > last - first or count > MAX_RANGES:
+        return []
+    prefix = _prefix(texts.kind, texts.workspace_key)
+    return [_range(prefix, number) for number in range(last - count + 1, last + 1)]
 
 
 def _postings(query: _Query) -> list[Postings]:
@@ -525,10 +561,16 @@ def _remove(driver: Driver, ids: list[int]) -> int:
 
 def _encoded(id: int, row: TextRow, prefix: str) -> list[Any]:
     term_counts = Counter(term[:MAX_TERM_LENGTH] for term in chain(row.terms, row.related))
-    counts = ",".join(str(min(count, MAX_COUNTED)) for count in term_counts.values())
-    terms = ",".join(_quoted(prefix + term) for term in term_counts)
+    counts = ",".join([*(str(min(count, MAX_COUNTED)) for count in term_counts.values()), "1"])
+    stored_terms = [*(prefix + term for term in term_counts), _range(prefix, id >> RANGE_BITS)]
+    terms = ",".join(map(_quoted, stored_terms))
     attributes = [row.session, row.author, row.observer, row.observed, row.level, row.at]
     return [id, *attributes, len(row.terms), f"{{{counts}}}", f"{{{terms}}}"]
+
+
+def _range(prefix: str, number: int) -> str:
+    """The stored term of a range of ids, which no word is stored as."""
+    return f"{prefix.removesuffix('_')}#{number}"
 
 
 def _quoted(term: str) -> str:

@@ -173,8 +173,8 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def sample_texts(self, connection: sa.Connection) -> None:
-        """In migration 0015: index a sample of the texts, if the database estimates from one how
-        many have a frequent term."""
+        """In migrations 0015 and 0019: index a sample of the texts, if the database estimates from
+        one how many have a frequent term."""
 
     @abstractmethod
     def order_texts(self, connection: sa.Connection) -> None:

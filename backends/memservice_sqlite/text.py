@@ -323,8 +323,9 @@ class SqliteTextIndex:
         index_filter: IndexFilter,
         is_large: bool,
     ) -> list[_Candidate]:
-        """Rows with the rarest terms: the best `k` if all terms count for them, else up to `4 * k`,
-        or `2 * k` in a large workspace, where more of the common terms count."""
+        """Rows with the rarest terms: the best `k` if all terms count for them, else up to `4 * k`.
+        Always `k` in a large workspace, where more of the common terms count, and nearly every row
+        is on another page."""
         # Imports numpy at the first search.
         from memservice_sqlite.postings import Postings
 
@@ -344,7 +345,7 @@ class SqliteTextIndex:
         )
         read(dict(list(queries.items())[:affordable_count]))
         common_queries = list(queries)[affordable_count:]
-        all_count = not common_queries
+        is_enough = is_large or not common_queries
         if is_large and affordable_count:
             rare = " OR ".join(list(queries)[:affordable_count])
             totals = accumulate(term.rows for term in search_terms[affordable_count:])
@@ -354,14 +355,13 @@ class SqliteTextIndex:
                 if total <= MAX_COMPARED
             ]
             read({f"({rare}) AND {query}": queries[query] for query in compared})
-            all_count = len(compared) == len(common_queries) and postings.rows >= k
         if len(common_queries) > 1 and postings.rows < k:
             # First the rows with the rarest of the common terms and another common term.
             rarest, *others = common_queries
             read({f"{rarest} AND ({' OR '.join(others)})": queries[rarest]}, self._budget)
         if common_queries and postings.rows < k:
             read(dict.fromkeys(common_queries, 0.0), k)
-        best = postings.best(k if all_count else (2 if is_large else 4) * k)
+        best = postings.best(k if is_enough else 4 * k)
         return rows_of(connection, _ROWS, (array(best),)) if best else []
 
 

@@ -130,6 +130,8 @@ def _logging(settings: Settings) -> Iterator[None]:
         try:
             yield
         finally:
+            for handler in loggers[0].handlers:
+                handler.flush()
             logging.logThreads, logging.logMultiprocessing = switches
             loggers[0].handlers[:] = handlers
             for logger, level in zip(loggers, levels, strict=True):

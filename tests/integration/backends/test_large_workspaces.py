@@ -17,6 +17,7 @@ from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.text import PostgresTextIndex
 from memservice_sql.storage import SqlStorage
 from memservice_sql.text_cache import TextCache
+from memservice_sqlite import text as sqlite_text
 from memservice_sqlite.text import SqliteTextIndex
 from support.stores.stores import DIALECTS, migrated_on
 
@@ -175,6 +176,58 @@ def many_sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Texts]:
         yield texts
 
 
+@pytest.fixture
+def ranges_of_texts(own_postgres: Texts, monkeypatch: pytest.MonkeyPatch) -> Texts:
+    """Sixteen keys are a range, and every fourth text has the term."""
+    monkeypatch.setattr(text, "RANGE_BITS", 6)
+    own_postgres.add(
+        [TextRow(key=n, terms=["oolong"] if n % 4 == 0 else ["other"]) for n in range(6_000, 7_000)]
+    )
+    return own_postgres
+
+
+NEWEST = [6_996, 6_992, 6_988, 6_984, 6_980]
+
+
+def test_the_newest_texts_of_a_term_are_read_from_the_newest_ranges(
+    ranges_of_texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "_NEWEST", "SELECT 1 / 0")
+    monkeypatch.setattr(text, "_EACH_COMMON", "SELECT 1 / 0")
+    assert ranges_of_texts.keys("oolong", k=5) == NEWEST
+
+
+def test_all_texts_of_a_term_are_read_if_the_newest_ranges_have_few_of_them(
+    ranges_of_texts: Texts,
+) -> None:
+    ranges_of_texts.add([TextRow(key=n, terms=["other"]) for n in range(7_000, 7_300)])
+    assert ranges_of_texts.keys("oolong", k=5) == NEWEST
+
+
+def test_texts_that_an_older_release_stored_without_a_range_are_found(
+    ranges_of_texts: Texts,
+) -> None:
+    with ranges_of_texts.storage.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE text_rows SET terms = trim_array(terms, 1), counts = trim_array(counts, 1)"
+        )
+    assert ranges_of_texts.keys("oolong", k=5) == NEWEST
+
+
+def test_ranges_of_ids_are_no_words(ranges_of_texts: Texts) -> None:
+    number = str(7_000 * 4 >> 6)
+    assert ranges_of_texts.keys(number, f"#{number}", "#", k=5) == []
+
+
+@pytest.mark.parametrize(("compared", "best"), [(1_000, [350, 280, 210]), (0, [400, 390, 380])])
+def test_terms_of_too_many_texts_do_not_choose_among_those_of_the_rarest_term(
+    storage: SqlStorage, compared: int, best: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "MAX_COMPARED", compared)
+    monkeypatch.setattr(sqlite_text, "MAX_COMPARED", compared)
+    assert Texts(storage, budget=40).keys("rare", "both", k=3) == best
+
+
 @pytest.mark.parametrize("read", [10_000, 30])
 def test_numbers_of_frequent_terms_are_estimated_and_rare_ones_counted(
     postgres: Texts, read: int, monkeypatch: pytest.MonkeyPatch
@@ -245,6 +298,7 @@ def test_the_extent_of_a_workspace_is_that_of_its_texts(own_postgres: Texts) -> 
         text._EACH_COMMON,
         text._SEVERAL,
         text._NEWEST,
+        text._NEWEST_OF_RANGES,
     ],
 )
 def test_rows_of_large_sessions_are_read_by_their_terms(
@@ -264,7 +318,7 @@ def test_rows_of_small_sessions_are_read_by_their_place(many_sessions: Texts) ->
 def _plan(texts: Texts, statement: str) -> str:
     """Of a search in one of many sessions, in a store of many texts."""
     fits, filter_values = fitting(IndexFilter(sessions=(10_500,)), text._CONDITIONS)
-    lists = ("terms", "wanted", "rare", "others", "several", "newest")
+    lists = ("terms", "wanted", "rare", "others", "several", "compared", "newest", "ranges")
     values = {
         "workspace": WORKSPACE,
         "kind": 0,

@@ -423,6 +423,7 @@ def test_a_process_stops_writing_when_a_newer_release_has_migrated(
     ("database", "name", "before"),
     [
         ("postgres", "text_rows_sample", "0014"),
+        ("postgres", "text_rows_sample", "0018"),
         ("postgres", "text_rows_order", "0015"),
         ("sqlite", "text_rows_order", "0016"),
     ],
