@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from sqlalchemy.engine import make_url
 
-from memservice_postgres.text import KINDS, PREFIXES
+from memservice_postgres.text import KINDS, PREFIXES, RANGE_BITS
 from memservice_sql.tables import metadata
 
 CHUNK = 1_000
@@ -80,7 +80,7 @@ _ROWS = """
 _TEXTS = """(
     SELECT r.*, ARRAY(
         SELECT '{mark}' || substr(term, {start})
-        FROM unnest(r.terms) WITH ORDINALITY AS u (term, number) ORDER BY number
+        FROM unnest(trim_array(r.terms, 1)) WITH ORDINALITY AS u (term, number) ORDER BY number
     )::text AS marked FROM text_rows r
 )"""
 _STATISTICS = """
@@ -201,8 +201,11 @@ class _Copies:
         code = KINDS[LARGE[table]]
         letter = PREFIXES[code]
         texts = _TEXTS.format(mark=MARK, start=len(f"{letter}{self._source}_") + 1)
-        terms = f"replace(s.marked, '{MARK}', '{letter}' || t.key || '_')::text[]"
-        own = {"id": f"m.new * 4 + {code}", "workspace_key": "t.key", "terms": terms}
+        words = f"replace(s.marked, '{MARK}', '{letter}' || t.key || '_')::text[]"
+        id = f"m.new * 4 + {code}"
+        # The last term is the range of the id.
+        terms = f"{words} || ('{letter}' || t.key || '#' || (({id}) >> {RANGE_BITS}))"
+        own = {"id": id, "workspace_key": "t.key", "terms": terms}
         self._insert("text_rows", table, own, texts, "id", f"m.old * 4 + {code}")
 
     def _copy_vectors(self) -> None:

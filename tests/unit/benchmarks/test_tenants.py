@@ -16,6 +16,7 @@ from benchmarks.load import growth, servers
 from benchmarks.load.client import post
 from benchmarks.load.copies import Store
 from memservice.app import create_app
+from memservice_postgres import text
 from support.stores.postgres_server import connect, drop_database
 from support.stores.postgres_store import new_store
 
@@ -86,9 +87,11 @@ class Rows:
             assert UID.fullmatch(comparable["uid"])
             self.uids.add(comparable.pop("uid"))
         if "terms" in comparable:
-            key, code = divmod(comparable.pop("id"), 4)
+            id = comparable.pop("id")
+            key, code = divmod(id, 4)
             comparable["row"] = self._positions["messages" if code == 0 else "conclusions"][key]
             prefix = f"{'mcd'[code]}{self.key}_"
+            assert comparable["terms"].pop() == text._range(prefix, id >> text.RANGE_BITS)
             assert all(term.startswith(prefix) for term in comparable["terms"])
             comparable["terms"] = [term.removeprefix(prefix) for term in comparable["terms"]]
         if "space_key" in comparable:
