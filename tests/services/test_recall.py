@@ -198,7 +198,7 @@ def test_a_search_of_a_large_workspace_scores_fewer_candidates(
     services.search("heron", 20, session_id="s")
     monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 20)
     services.search("heron", 20)
-    assert candidate_counts == [4 * depth, 2 * depth, 4 * depth, 4 * depth]
+    assert candidate_counts == [4 * depth, 2 * depth, 2 * depth, 4 * depth]
 
 
 @pytest.mark.slow
@@ -211,6 +211,7 @@ def test_the_best_candidates_of_a_large_workspace_are_scored_with_their_neighbou
     for start in range(0, 500, 100):
         lines = [f"a {'heron' if n % 3 == 0 else 'boat'} {n}" for n in range(start, start + 100)]
         services.say("s", *(("ann", line) for line in lines))
+    services.say("few", ("ann", "a heron"), ("ann", "another heron"))
     counts: list[int] = []
     around = MessageRanking._around
 
@@ -224,7 +225,8 @@ def test_the_best_candidates_of_a_large_workspace_are_scored_with_their_neighbou
     services.search("heron", 3)
     services.search("heron", 20)
     services.search("heron", 3, session_id="s")
-    assert [number for number in counts if number] == [80, 23, 40, 80]
+    services.search("heron", 3, session_id="few")
+    assert [number for number in counts if number] == [80, 23, 40, 23, 2]
 
 
 def test_the_best_candidates_are_those_with_the_best_scores_of_their_own() -> None:

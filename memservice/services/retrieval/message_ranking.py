@@ -51,7 +51,7 @@ CANDIDATES_IN_LARGE_WORKSPACES = 2
 """The best of them by their own scores are retained: as many as a list has, and as the caller asked
 for. The others would share their scores with messages that only have common words, too: without
 them, searches among 31,000 messages find 0 to 2 points more (benchmarks/recall/README.md)."""
-LARGE_WORKSPACE = 100_000
+LARGE_WORKSPACE = 30_000
 """Maximum texts of a workspace for as many candidates in a search without sessions. In larger ones,
 nearly every candidate and its neighbours are on another page, which costs more than scoring
 them."""
@@ -78,6 +78,8 @@ class MessageRanking(Struct, frozen=True):
     vectors: Remote = NO_VECTORS
     """Those by each embedder that is not inline."""
     trace: Trace | None = None
+    messages_of_sessions: int | None = None
+    """The number of messages of the bounds' sessions, if it is known."""
 
     def best(self, limit: int) -> list[Message]:
         """The best `limit` messages, best first."""
@@ -188,9 +190,9 @@ class MessageRanking(Struct, frozen=True):
         return candidates.best(depth + limit) if is_large else candidates
 
     def _is_large(self, index_filter: IndexFilter) -> bool:
-        """Whether the search is one of a large workspace without sessions."""
+        """Whether the search is one of a large workspace, or of as many messages of sessions."""
         if index_filter.sessions is not None:
-            return False
+            return (self.messages_of_sessions or 0) > LARGE_WORKSPACE
         workspace_key = self.bounds.workspace
         sizes = self.rt.storage.text.sizes(self.tx, MESSAGE, [workspace_key])
         return sizes.get(workspace_key, 0) > LARGE_WORKSPACE

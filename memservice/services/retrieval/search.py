@@ -100,17 +100,23 @@ class Search:
         return self._spaces[1].get(kind)
 
     def messages(
-        self, tx: Transaction, bounds: Bounds, limit: int, trace: Trace | None = None
+        self,
+        tx: Transaction,
+        bounds: Bounds,
+        limit: int,
+        trace: Trace | None = None,
+        messages_of_sessions: int | None = None,
     ) -> list[Message]:
         """The best `limit` messages within the bounds, best first; for a text without a term, the
-        newest."""
+        newest. `messages_of_sessions`: see `MessageRanking`."""
         query = self.query(tx, bounds.workspace)
         has_terms = bool(query.terms or self._vectors)
         space = self._space(tx, bounds.workspace, MESSAGE) if has_terms else None
         vector = query_embedding.vector_in(self.rt, space, query.unnamed, self._vectors)
-        return MessageRanking(self.rt, tx, bounds, query, space, vector, self._vectors, trace).best(
-            limit
+        ranking = MessageRanking(
+            self.rt, tx, bounds, query, space, vector, self._vectors, trace, messages_of_sessions
         )
+        return ranking.best(limit)
 
     def conclusions(
         self,
@@ -221,7 +227,13 @@ def _find(
             caller = caller.with_messages(visibility.visible(tx, workspace.key))
         narrowing = Narrowing(caller, _filters(tx, workspace, located, perspective, condition))
         bounds = caller.with_messages(narrowing.condition)
-        messages = lookup.messages(tx, bounds, options.limit, trace)
+        messages = lookup.messages(
+            tx,
+            bounds,
+            options.limit,
+            trace,
+            None if located.session is None else located.session.message_count,
+        )
         if trace is None:
             return messages, None
         return messages, count_messages(tx, narrowing, trace, len(messages))
