@@ -31,6 +31,7 @@ from memservice.timed_calls import TimedCalls
 
 if TYPE_CHECKING:
     from memservice.reasoning.apart.reasoner import Stop
+    from memservice.spi.vectors import Vector
     from memservice.telemetry.metrics import Metrics
 
 log = logging.getLogger("memservice")
@@ -114,9 +115,28 @@ class RememberedMatches(Struct, frozen=True):
     """For `services.remembered_pages`, by uid of the session, first and last position."""
 
 
+class RememberedVector(Struct, frozen=True):
+    """The vector of a query, by an embedder that is not inline."""
+
+    vector: Vector
+    read_at: float
+    """Of `time.monotonic`."""
+
+
 def _reading_of(storage: Storage) -> Callable[[Callable[[], Any]], Any]:
     """As `memservice.spi.storage.Replicated.reading`; without replicas, calls the function."""
     return storage.reading if isinstance(storage, Replicated) else lambda fn: fn()
+
+
+def _defaults_of(settings: Settings) -> Defaults:
+    return Defaults(
+        reasoning=settings.deriver.enabled,
+        card=settings.peer_card.enabled,
+        summary=settings.summary.enabled,
+        dream=settings.dream.enabled,
+        messages_per_short_summary=settings.summary.messages_per_short_summary,
+        messages_per_long_summary=settings.summary.messages_per_long_summary,
+    )
 
 
 def _all_written(workspace_key: int | None, day: str) -> int:
@@ -163,6 +183,8 @@ class Runtime:
         self.visible_totals: dict[int, CountedMessages] = {}
         """By key of the session, for `services.visible_totals`."""
         self.matches = RememberedMatches()
+        self.query_vectors: dict[tuple[str, bytes], RememberedVector] = {}
+        """By id of the embedder and digest of the text, for `retrieval.query_embedding`."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)
@@ -179,14 +201,7 @@ class Runtime:
         self.embedder: Embedder = self.open_embedder(settings.app.embedder)
         """By which new workspaces begin; those that have vectors stay with their own
         (`embedder_of`)."""
-        self.defaults = Defaults(
-            reasoning=settings.deriver.enabled,
-            card=settings.peer_card.enabled,
-            summary=settings.summary.enabled,
-            dream=settings.dream.enabled,
-            messages_per_short_summary=settings.summary.messages_per_short_summary,
-            messages_per_long_summary=settings.summary.messages_per_long_summary,
-        )
+        self.defaults = _defaults_of(settings)
 
     @property
     def hears_events(self) -> bool:

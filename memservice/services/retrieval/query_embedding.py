@@ -1,15 +1,20 @@
 """Vectors of queries. A query waits a limited time for a remote embedder; without a vector, only
-the text is searched."""
+the text is searched.
+
+A process remembers the vectors by remote embedders for a while: an agent often asks for several
+things about the same message, for instance for the context of a session and an answer."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memservice.domain.records import Space
-from memservice.runtime import Runtime
+from memservice.runtime import RememberedVector, Runtime
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
 from memservice.spi.llm import ModelFailure
@@ -25,6 +30,11 @@ Remote = Mapping[str, "Vector"]
 by the id of the embedder."""
 NO_VECTORS: Remote = MappingProxyType({})
 
+SECONDS = 300.0
+"""How long a vector is remembered."""
+MAX_REMEMBERED = 300
+"""Vectors; of 1,536 dimensions, they take 2 MB."""
+
 
 def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
     """The query's vector; None if it has no content, or the embedder failed or timed out (which is
@@ -33,6 +43,10 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
         return None
     if Capability.INLINE in embedder.capabilities:
         return _content(embedder.embed([text], "query")[0])
+    name = embedder.id, hashlib.sha256(text.encode()).digest()
+    remembered = rt.query_vectors.get(name)
+    if remembered is not None and time.monotonic() < remembered.read_at + SECONDS:
+        return _content(remembered.vector)
     seconds = rt.settings.search.embed_timeout_seconds
     try:
         vectors = rt.embedder_calls.call(
@@ -54,6 +68,9 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
             type(error).__name__,
         )
         return None
+    if len(rt.query_vectors) >= MAX_REMEMBERED and name not in rt.query_vectors:
+        rt.query_vectors.clear()
+    rt.query_vectors[name] = RememberedVector(vectors[0], time.monotonic())
     return _content(vectors[0])
 
 

@@ -12,7 +12,7 @@ import pytest
 from memservice import timed_calls
 from memservice.domain.records import Space
 from memservice.services import conclusions
-from memservice.services.retrieval import search
+from memservice.services.retrieval import query_embedding, search
 from memservice.services.retrieval.query import Query, analyse_query
 from memservice.services.retrieval.search import SearchOptions
 from memservice.services.tasks import kinds
@@ -119,6 +119,38 @@ def test_a_query_waits_for_the_embedder_within_the_timeout(
 
 
 @pytest.mark.slow
+def test_a_vector_of_a_query_is_remembered_for_a_while(
+    open_pipeline: OpenPipeline, endpoint: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(query_embedding, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(query_embedding, "MAX_REMEMBERED", 2)
+    endpoint.then(openai_vectors)
+    pipeline = open_pipeline(**remote(endpoint))
+    pipeline.say("s", ("alice", "I adopted a tortoise."))
+    pipeline.work()
+    request_count = len(endpoint.requests)
+
+    def requests_for(*texts: str) -> int:
+        before = len(endpoint.requests)
+        for text in texts:
+            assert matching(pipeline, text) == ["I adopted a tortoise."]
+        return len(endpoint.requests) - before
+
+    assert requests_for("tortoise", "tortoise", "the tortoise", "tortoise") == 2
+    now[0] += query_embedding.SECONDS
+    assert requests_for("tortoise", "tortoise") == 1
+    assert requests_for("a tortoise") == 1, "there is no room for a third one"
+    assert len(pipeline.rt.query_vectors) == 1
+    endpoint.then(away)
+    assert requests_for("my tortoise") == 1
+    endpoint.then(openai_vectors)
+    pipeline.rt.embedder_calls.record_success("openai:m")
+    assert requests_for("my tortoise") == 1, "a failure is not remembered"
+    assert len(endpoint.requests) == request_count + 6
+
+
+@pytest.mark.slow
 def test_a_query_is_analysed_once(
     open_pipeline: OpenPipeline, endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,8 +186,8 @@ def test_an_embedder_that_hangs_delays_only_the_first_query(
     assert len(endpoint.requests) == request_count + 1, "the others do not ask it"
     endpoint.then(openai_vectors)
     now[0] += timed_calls.OPEN_SECONDS
-    for _ in range(2):
-        assert matching(pipeline, "tortoises") == ["I adopted a tortoise."]
+    for text in ("tortoises", "a tortoise"):
+        assert matching(pipeline, text) == ["I adopted a tortoise."]
     assert len(endpoint.requests) == request_count + 3, "asked again, and as ever once it answered"
 
 
