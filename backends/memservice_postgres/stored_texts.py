@@ -24,7 +24,8 @@ have stored one with a lower key later. If that is not enough, their number tell
 
 MIN_SAMPLED = 16
 """Rows of a term in the sample from which its number is estimated: the standard error is a quarter,
-which changes the weight of the term, a logarithm, by 4 %."""
+or more if the texts of a group share their words. A quarter changes the weight of the term, a
+logarithm, by 4 %."""
 MAX_SAMPLED = 200
 """Rows of the sample that are read for a term."""
 

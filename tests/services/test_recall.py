@@ -193,10 +193,10 @@ def test_a_search_of_a_large_workspace_scores_fewer_candidates(
     monkeypatch.setattr(type(services.rt.storage.text), "search", counting)
     depth = services.rt.settings.search.depth
     expected = services.search("heron", 20)
-    monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 19)
+    monkeypatch.setattr(message_ranking, "VERY_MANY_MESSAGES", 19)
     assert services.search("heron", 20) == expected
     services.search("heron", 20, session_id="s")
-    monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 20)
+    monkeypatch.setattr(message_ranking, "VERY_MANY_MESSAGES", 20)
     services.search("heron", 20)
     assert candidate_counts == [4 * depth, 2 * depth, 2 * depth, 4 * depth]
 
@@ -221,7 +221,7 @@ def test_the_best_candidates_of_a_large_workspace_are_scored_with_their_neighbou
 
     monkeypatch.setattr(MessageRanking, "_around", counting)
     services.search("heron", 3)
-    monkeypatch.setattr(message_ranking, "LARGE_WORKSPACE", 299)
+    monkeypatch.setattr(message_ranking, "MANY_MESSAGES", 299)
     services.search("heron", 3)
     services.search("heron", 20)
     services.search("heron", 3, session_id="s")

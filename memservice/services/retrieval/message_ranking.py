@@ -47,14 +47,15 @@ CANDIDATES_PER_HIT = 4
 score with their neighbours. With 8, results in short conversations are the same, and in
 conversations of 10,000 messages worse (benchmarks/recall/README.md)."""
 
-CANDIDATES_IN_LARGE_WORKSPACES = 2
-"""The best of them by their own scores are retained: as many as a list has, and as the caller asked
-for. The others would share their scores with messages that only have common words, too: without
-them, searches among 31,000 messages find 0 to 2 points more (benchmarks/recall/README.md)."""
-LARGE_WORKSPACE = 30_000
-"""Maximum texts of a workspace for as many candidates in a search without sessions. In larger ones,
-nearly every candidate and its neighbours are on another page, which costs more than scoring
-them."""
+MANY_MESSAGES = 30_000
+"""Maximum messages of a workspace, or of the session that is searched, of which all candidates are
+scored with their neighbours. Of more, these are the best by their own scores: as many as a list
+has, and as the caller asked for. The others would share their scores with messages that only have
+common words, too (benchmarks/recall/README.md), and nearly every candidate and its neighbours are
+on another page."""
+VERY_MANY_MESSAGES = 100_000
+CANDIDATES_AMONG_VERY_MANY = 2
+"""Fewer candidates for each result, of which each takes longer to read than to score."""
 
 EXACT_RANKING_MAX = 1_000
 """Maximum number of rows, matching a filter that no index can apply, that are ranked one by one
@@ -183,19 +184,20 @@ class MessageRanking(Struct, frozen=True):
         return [key for key in keys if key not in others]
 
     def _candidates(self, depth: int, limit: int, index_filter: IndexFilter) -> TextCandidates:
-        is_large = self._is_large(index_filter)
-        pool = depth * (CANDIDATES_IN_LARGE_WORKSPACES if is_large else CANDIDATES_PER_HIT)
+        messages = self._messages_searched(index_filter)
+        is_very_large = messages > VERY_MANY_MESSAGES
+        pool = depth * (CANDIDATES_AMONG_VERY_MANY if is_very_large else CANDIDATES_PER_HIT)
         readable_keys = None if self.bounds.is_whole else self._readable_keys
         candidates = self._text_search().near(pool, index_filter, readable=readable_keys)
-        return candidates.best(depth + limit) if is_large else candidates
+        return candidates.best(depth + limit) if messages > MANY_MESSAGES else candidates
 
-    def _is_large(self, index_filter: IndexFilter) -> bool:
-        """Whether the search is one of a large workspace, or of as many messages of sessions."""
+    def _messages_searched(self, index_filter: IndexFilter) -> int:
+        """The number of messages of the workspace, or of the bounds' sessions (0 if unknown)."""
         if index_filter.sessions is not None:
-            return (self.messages_of_sessions or 0) > LARGE_WORKSPACE
+            return self.messages_of_sessions or 0
         workspace_key = self.bounds.workspace
         sizes = self.rt.storage.text.sizes(self.tx, MESSAGE, [workspace_key])
-        return sizes.get(workspace_key, 0) > LARGE_WORKSPACE
+        return sizes.get(workspace_key, 0)
 
     def _rank_among(self, messages: Sequence[Message], bridges: Bridges) -> list[Message]:
         """Those of a few messages that match the query, best first. Their neighbours add to their

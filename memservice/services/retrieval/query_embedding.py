@@ -43,7 +43,7 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
         return None
     if Capability.INLINE in embedder.capabilities:
         return _content(embedder.embed([text], "query")[0])
-    name = embedder.id, hashlib.sha256(text.encode()).digest()
+    name = embedder.id, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     remembered = rt.query_vectors.get(name)
     if remembered is not None and time.monotonic() < remembered.read_at + SECONDS:
         return _content(remembered.vector)
