@@ -148,6 +148,7 @@ def test_a_vector_of_a_query_is_remembered_for_a_while(
     pipeline.rt.embedder_calls.record_success("openai:m")
     assert requests_for("my tortoise") == 1, "a failure is not remembered"
     assert len(endpoint.requests) == request_count + 6
+    assert matching(pipeline, "tortoise \ud800") == ["I adopted a tortoise."], "not valid UTF-8"
 
 
 @pytest.mark.slow
