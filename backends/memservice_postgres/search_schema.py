@@ -16,9 +16,11 @@ _AVAILABLE = (
 )
 
 SAMPLE_SHARE = 32
-IS_SAMPLED = f"(hashint8(id >> 6) & {SAMPLE_SHARE - 1}) = 0"
-"""One group of 16 texts stored in a row in `SAMPLE_SHARE`, whichever these are. A group is on one
-or two pages, so all searches read the same few pages, which stay in the server's memory."""
+GROUP_BITS = 6
+"""Ids of one group differ in so many of their last bits: it has 16 consecutive messages."""
+IS_SAMPLED = f"(hashint8(id >> {GROUP_BITS}) & {SAMPLE_SHARE - 1}) = 0"
+"""One group of texts in `SAMPLE_SHARE`, whichever these are. A group is on one or two pages, so all
+searches read the same few pages, which stay in the server's memory."""
 SAMPLE = (
     "DROP INDEX IF EXISTS text_rows_sample",
     "CREATE INDEX text_rows_sample ON text_rows USING gin (terms) WITH "

@@ -54,8 +54,10 @@ has, and as the caller asked for. The others would share their scores with messa
 common words, too (benchmarks/recall/README.md), and nearly every candidate and its neighbours are
 on another page."""
 VERY_MANY_MESSAGES = 100_000
+"""As `MANY_MESSAGES`, for `CANDIDATES_PER_HIT`."""
 CANDIDATES_AMONG_VERY_MANY = 2
-"""Fewer candidates for each result, of which each takes longer to read than to score."""
+"""Number of candidates for each result among more messages: reading one takes longer there than
+scoring it."""
 
 EXACT_RANKING_MAX = 1_000
 """Maximum number of rows, matching a filter that no index can apply, that are ranked one by one

@@ -1,4 +1,4 @@
-"""Index groups of texts that are stored in a row as the sample, in place of single ones.
+"""Index groups of consecutive texts as the sample, in place of single ones.
 
 Revision 0019. The texts of a group are on the same page of the table, so PostgreSQL reads a
 fraction of the pages to estimate how many texts have a term. It reads all texts once, in two
