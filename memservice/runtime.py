@@ -20,6 +20,7 @@ from memservice.reasoning import choice
 from memservice.settings import Settings, connections
 from memservice.spi.capabilities import Capability
 from memservice.spi.embedding import Embedder
+from memservice.spi.fair_locks import FairLocks
 from memservice.spi.providers import Context, EmbedderProvider
 from memservice.spi.reasoner import Reasoner
 from memservice.spi.storage import Replicated, Storage, Transaction
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from memservice.telemetry.metrics import Metrics
 
 log = logging.getLogger("memservice")
+
+WRITERS_OF_SESSION = 2
+"""Requests of a process that store messages in the same session at a time. Only one can have the
+lock of the session's row; the other one prepares meanwhile."""
 
 
 def utc_now() -> datetime:
@@ -185,6 +190,8 @@ class Runtime:
         self.matches = RememberedMatches()
         self.query_vectors: dict[tuple[str, bytes], RememberedVector] = {}
         """By id of the embedder and digest of the text, for `retrieval.query_embedding`."""
+        self.session_writers = FairLocks(WRITERS_OF_SESSION)
+        """By the names of workspace and session, for `services.messages`."""
         self.embedder_calls = TimedCalls("embed-query")
         self.vector_calls = TimedCalls("nearest")
         self.reasoners: Mapping[str, str] = choice.choose(settings, plugins)

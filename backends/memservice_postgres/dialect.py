@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import TypeEngine
 
 from memservice.domain.errors import ConfigurationError
+from memservice.spi.fair_locks import FairLocks
 from memservice.spi.waiting import about_to_wait
 from memservice_postgres import errors, json_conditions
 from memservice_postgres.committing import commit
@@ -29,7 +30,7 @@ from memservice_postgres.connections import (
 from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_postgres.waiting_pool import WaitingPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
-from memservice_sql.fair_locks import FairLocks, Turn
+from memservice_sql.row_turns import Turn
 from memservice_sql.statements import Cursor, Slots
 from memservice_sql.tables import metadata
 
@@ -104,7 +105,7 @@ class PostgresDialect(SqlDialect):
         return engine
 
     def writer_turn(self) -> Turn:
-        return self._row_locks.turn()
+        return Turn(self._row_locks)
 
     @contextmanager
     def transaction(self, connection: sa.Connection, *, writing: bool) -> Iterator[None]:

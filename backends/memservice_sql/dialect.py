@@ -19,7 +19,7 @@ from memservice.domain.filters.ast import (
     KeyOneOf,
     KeySubstring,
 )
-from memservice_sql.fair_locks import Turn
+from memservice_sql.row_turns import Turn
 from memservice_sql.statements import Cursor, Slots
 
 JsonLeaf = Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring

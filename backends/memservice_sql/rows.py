@@ -16,8 +16,8 @@ from memservice.spi.rows import BY_KEY, Order, ReadOnly, UniqueViolation
 from memservice.spi.schema import BY_RECORD as SPECS
 from memservice_sql.conditions import Filterable, Shape, shape, to_sql
 from memservice_sql.dialect import SqlDialect
-from memservice_sql.fair_locks import Turn
 from memservice_sql.mapping import Mapping
+from memservice_sql.row_turns import Turn
 from memservice_sql.statements import Cursor, Slots, Statements, Writer
 from memservice_sql.tables import BY_RECORD, LIST_TABLES, ListTable
 from memservice_sql.types import KEY, UtcDateTime

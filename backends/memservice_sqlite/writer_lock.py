@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from memservice.domain.errors import Unavailable
-from memservice_sql.fair_locks import FairLocks
+from memservice.spi.fair_locks import FairLocks
 from memservice_sqlite import connections
 
 SUFFIX = "-lock"

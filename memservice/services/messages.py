@@ -45,6 +45,10 @@ from memservice.services.tasks import batching, outbox
 from memservice.services.visible_totals import visible_total
 from memservice.spi.storage import Transaction
 
+QUEUE_SECONDS = 1.0
+"""How long a request waits for others of its process that write to the same session, before it
+begins its transaction all the same: they may wait for the database."""
+
 
 class Draft(Struct, frozen=True):
     """A message that is not stored yet."""
@@ -111,7 +115,10 @@ def create_in(
         idempotency.remember(rt, tx, session, once, messages)
         return messages, True
 
-    messages, is_new = rt.storage.write(store)
+    # Without this queue, each request would wait for the lock of the session's row with a
+    # connection of its own, and requests for other sessions would wait for connections.
+    with rt.session_writers.locked((workspace_id, session_id), QUEUE_SECONDS):
+        messages, is_new = rt.storage.write(store)
     if is_new:
         emit.messages_created(rt, workspace_id, messages)
     return messages

@@ -11,11 +11,12 @@ import pytest
 
 from memservice.domain.filters.ast import equals
 from memservice.domain.records import Workspace
+from memservice.spi.fair_locks import FairLocks
 from memservice.spi.storage import Transaction
 from memservice.spi.waiting import on_wait
 from memservice.testing.storage.base import populate
-from memservice_sql import fair_locks
-from memservice_sql.fair_locks import FairLocks
+from memservice_sql import row_turns
+from memservice_sql.row_turns import Turn
 from support.processes.processes import eventually
 from support.stores import postgres_store
 
@@ -29,7 +30,7 @@ def started(target: Callable[[], object]) -> threading.Thread:
 
 
 def queued(locks: FairLocks) -> int:
-    return sum(map(len, locks._queues.values()))
+    return sum(len(queue.waiting) for queue in locks._queues.values())
 
 
 def wait_for_queue(locks: FairLocks, length: int) -> None:
@@ -41,12 +42,12 @@ def test_turns_are_given_in_the_order_of_arrival() -> None:
     order: list[int] = []
 
     def write(number: int) -> None:
-        with locks.turn() as turn:
+        with Turn(locks) as turn:
             turn.wait("row")
             order.append(number)
 
     threads = []
-    with locks.turn() as turn:
+    with Turn(locks) as turn:
         turn.wait("row")
         for number in range(8):
             threads.append(started(partial(write, number)))
@@ -58,9 +59,43 @@ def test_turns_are_given_in_the_order_of_arrival() -> None:
     assert locks._queues == {}, "nothing is left of rows that nobody locks"
 
 
+def test_a_lock_with_several_holders_is_given_in_the_order_of_arrival() -> None:
+    locks = FairLocks(holders=2)
+    assert locks.acquire("name", 0)
+    assert locks.acquire("name", 0)
+    order: list[int] = []
+
+    def hold(number: int) -> None:
+        with locks.locked("name", SECONDS):
+            order.append(number)
+
+    threads = []
+    for number in range(4):
+        threads.append(started(partial(hold, number)))
+        wait_for_queue(locks, number + 1)
+    assert locks.acquire("another name", 0)
+    locks.release("another name")
+    assert order == []
+    locks.release("name")
+    for thread in threads:
+        thread.join(SECONDS)
+    assert order == [0, 1, 2, 3], "one after the other: the second holder still has it"
+    assert locks._queues["name"].holders == 1
+    locks.release("name")
+    assert locks._queues == {}
+
+
+def test_after_some_time_a_thread_goes_on_without_the_lock() -> None:
+    locks = FairLocks()
+    with locks.locked("name", SECONDS), pytest.raises(RuntimeError), locks.locked("name", 0.05):
+        assert locks._queues["name"].holders == 1
+        raise RuntimeError
+    assert locks._queues == {}
+
+
 def test_other_rows_and_further_rows_do_not_wait() -> None:
     locks = FairLocks()
-    with locks.turn() as first, locks.turn() as second:
+    with Turn(locks) as first, Turn(locks) as second:
         first.wait("row")
         second.wait("another row")
         second.wait("row")  # a second one is left to the database
@@ -69,11 +104,11 @@ def test_other_rows_and_further_rows_do_not_wait() -> None:
 
 
 def test_after_some_time_the_database_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_locks, "ROW_SECONDS", 0.05)
+    monkeypatch.setattr(row_turns, "ROW_SECONDS", 0.05)
     locks = FairLocks()
-    with locks.turn() as first:
+    with Turn(locks) as first:
         first.wait("row")
-        with locks.turn() as second:
+        with Turn(locks) as second:
             second.wait("row")
         assert locks._queues.keys() == {"row"}, "it is still the turn of the first one"
         assert queued(locks) == 0
@@ -82,7 +117,7 @@ def test_after_some_time_the_database_decides(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_turn_ends_with_a_transaction_that_fails() -> None:
     locks = FairLocks()
-    with pytest.raises(RuntimeError), locks.turn() as turn:
+    with pytest.raises(RuntimeError), Turn(locks) as turn:
         turn.wait("row")
         raise RuntimeError
     assert locks._queues == {}
@@ -94,12 +129,12 @@ def test_a_thread_says_that_it_waits_for_its_turn_and_only_then() -> None:
 
     def write() -> None:
         on_wait(reported.set)
-        with locks.turn() as turn:
+        with Turn(locks) as turn:
             turn.wait("row")
 
     started(write).join(SECONDS)
     assert not reported.is_set()
-    with locks.turn() as turn:
+    with Turn(locks) as turn:
         turn.wait("row")
         waiting = started(write)
         assert reported.wait(SECONDS)
@@ -108,9 +143,9 @@ def test_a_thread_says_that_it_waits_for_its_turn_and_only_then() -> None:
 
 def test_a_child_has_turns_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     locks = FairLocks()
-    locks.turn().wait("row")  # by a thread that the child does not have
+    Turn(locks).wait("row")  # by a thread that the child does not have
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with locks.turn() as of_child:
+    with Turn(locks) as of_child:
         of_child.wait("row")
         assert of_child._row == "row"
 

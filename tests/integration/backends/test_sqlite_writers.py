@@ -83,7 +83,9 @@ def test_writers_of_a_process_commit_in_the_order_of_arrival(storage: SqliteStor
         for number in range(8):
             threads.append(threading.Thread(target=write, args=[number]))
             threads[-1].start()
-            eventually(lambda: sum(map(len, locks._queues.values())) == len(threads))
+            eventually(
+                lambda: sum(len(queue.waiting) for queue in locks._queues.values()) == len(threads)
+            )
 
     storage.write(while_others_arrive)
     for thread in threads:
