@@ -134,7 +134,9 @@ def append(
 ) -> list[Message]:
     """Store messages at the end of a session whose row is locked, with the tasks that they cause.
     Their authors become members."""
-    sessions.join(rt, tx, session, authors)
+    by_key = {peer.key: peer for peer in authors.values()}
+    members = tx.members.speaking(session.key, sorted(by_key))
+    joined = sessions.join(rt, tx, session, authors, members=members)
     seq, through = session.message_count, session.token_total
     now = rt.clock()
     rows: list[Message] = []
@@ -156,11 +158,13 @@ def append(
         )
     messages = tx.messages.append(rows)
     tx.sessions.save(replace(session, message_count=seq, token_total=through))
-    by_key = {peer.key: peer for peer in authors.values()}
     configurations = [item.configuration for item in prepared]
-    members = tx.members.listening(session.key, sorted(by_key))
+    active = sorted(
+        {each.peer_key: each for each in (*members, *joined) if each.left_at is None}.values(),
+        key=lambda each: each.key,
+    )
     tasks = batching.delay(
-        rt, outbox.after_messages(rt, workspace, session, messages, configurations, by_key, members)
+        rt, outbox.after_messages(rt, workspace, session, messages, configurations, by_key, active)
     )
     tasks += indexing.index_messages(
         rt, tx, workspace.key, messages, [item.terms for item in prepared], by_key

@@ -100,13 +100,17 @@ def join(
     session: Session,
     joining: Mapping[str, Peer],
     config: Mapping[str, MemberConfig] | None = None,
-) -> None:
+    *,
+    members: Sequence[Member] | None = None,
+) -> list[Member]:
     """Add peers to a session whose row is locked. An active member keeps its configuration; a
-    returning one gets the new one."""
+    returning one gets the new one. Returns the new and the returning members.
+
+    `members`: these peers' memberships, if they were read since the row was locked."""
     config = config or {}
-    members = tx.members.of_session(
-        session.key, active=False, peer_keys=[peer.key for peer in joining.values()]
-    )
+    if members is None:
+        peer_keys = [peer.key for peer in joining.values()]
+        members = tx.members.of_session(session.key, active=False, peer_keys=peer_keys)
     members_by_peer = {member.peer_key: member for member in members}
     changed: list[Member] = []
     now = rt.clock()
@@ -139,9 +143,9 @@ def join(
                     left_seq=None,
                 )
             )
-    if changed:
-        tx.members.put(changed)
-        _check_observers(rt, tx, session, [member for member in changed if member.observe_others])
+    stored = tx.members.put(changed)
+    _check_observers(rt, tx, session, [member for member in stored if member.observe_others])
+    return stored
 
 
 def _check_observers(
