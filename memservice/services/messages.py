@@ -45,7 +45,7 @@ from memservice.services.tasks import batching, outbox
 from memservice.services.visible_totals import visible_total
 from memservice.spi.storage import Transaction
 
-QUEUE_SECONDS = 1.0
+QUEUE_SECONDS = 5.0
 """How long a request waits for others of its process that write to the same session, before it
 begins its transaction all the same: they may wait for the database."""
 
