@@ -117,7 +117,7 @@ def create_in(
 
     # Without this queue, each request would wait for the lock of the session's row with a
     # connection of its own, and requests for other sessions would wait for connections.
-    with rt.session_writers.locked((workspace_id, session_id), QUEUE_SECONDS):
+    with rt.session_writers.hold((workspace_id, session_id), QUEUE_SECONDS):
         messages, is_new = rt.storage.write(store)
     if is_new:
         emit.messages_created(rt, workspace_id, messages)
@@ -135,7 +135,7 @@ def append(
     """Store messages at the end of a session whose row is locked, with the tasks that they cause.
     Their authors become members."""
     by_key = {peer.key: peer for peer in authors.values()}
-    members = tx.members.speaking(session.key, sorted(by_key))
+    members = tx.members.authors_and_observers(session.key, sorted(by_key))
     joined = sessions.join(rt, tx, session, authors, members=members)
     seq, through = session.message_count, session.token_total
     now = rt.clock()

@@ -19,6 +19,8 @@ from memservice.spi.waiting import about_to_wait
 
 
 class _Queue(Struct):
+    """The threads that have a lock, and those that wait for it."""
+
     holders: int = 1
     waiting: deque[threading.Lock] = field(default_factory=deque)
 
@@ -38,7 +40,8 @@ class FairLocks:
         """Of each lock that anyone has."""
 
     def acquire(self, name: Hashable, seconds: float) -> bool:
-        """Whether the lock was free, or it was this thread's turn, within `seconds`."""
+        """Take the lock, after those that wait for it already. False if that takes longer than
+        `seconds`."""
         if self._pid != os.getpid():
             self._reset()
         with self._lock:
@@ -62,7 +65,7 @@ class FairLocks:
             return False
 
     def release(self, name: Hashable) -> None:
-        """Give the lock to the next one that waits."""
+        """Give the lock to the next thread that waits. Only after `acquire` returned True."""
         with self._lock:
             queue = self._queues[name]
             if queue.waiting:
@@ -73,7 +76,7 @@ class FairLocks:
                 del self._queues[name]
 
     @contextmanager
-    def locked(self, name: Hashable, seconds: float) -> Iterator[None]:
+    def hold(self, name: Hashable, seconds: float) -> Iterator[None]:
         """Hold the lock, or go on without it after `seconds`."""
         is_mine = self.acquire(name, seconds)
         try:

@@ -150,6 +150,26 @@ def test_writes_do_not_read_all_members_of_a_large_session(
         assert read[0] <= 5
 
 
+def test_a_write_reads_memberships_once(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session's row is locked meanwhile."""
+    services.say("s", ("ann", "hello"))
+    with services.rt.storage.read() as tx:
+        kind = type(tx.rows)
+    real, read = kind.page, list[type[Any]]()
+
+    def page(self: Any, record: type[Any], *args: Any, **options: Any) -> list[Any]:
+        read.append(record)
+        return real(self, record, *args, **options)
+
+    monkeypatch.setattr(kind, "page", page)
+    for author in ("ann", "newcomer"):
+        read.clear()
+        services.say("s", (author, "again"))
+        assert read.count(Member) == 1
+
+
 def test_a_request_for_a_session_with_its_members_writes_nothing(full: Services) -> None:
     """It is the most frequent one. Whoever is missing, or left, joins nevertheless."""
     fields = SessionFields(members=several("a", "b"))

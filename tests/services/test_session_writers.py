@@ -60,12 +60,13 @@ def writes(open_services: OpenServices, monkeypatch: pytest.MonkeyPatch) -> Wait
 
 
 def test_two_have_a_transaction_at_a_time_and_other_sessions_do_not_wait(
-    writes: WaitingWrites,
+    writes: WaitingWrites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(messages, "QUEUE_SECONDS", SECONDS)
     queues = writes.rt.session_writers._queues
     with writes.requests(5, "s"):
+        eventually(lambda: writes.arrived == 2)
         eventually(lambda: len(queues[WORKSPACE, "s"].waiting) == 3)
-        assert writes.arrived == 2
         with writes.requests(1, "another"):
             eventually(lambda: writes.arrived == 3)
     assert queues == {}
@@ -81,3 +82,5 @@ def test_after_some_time_all_have_one(
     with writes.requests(5, "s"):
         eventually(lambda: writes.arrived == 5)
     assert writes.rt.session_writers._queues == {}
+    with writes.rt.storage.read() as tx:
+        assert tx.rows.count(Message) == 6

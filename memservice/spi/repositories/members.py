@@ -37,10 +37,11 @@ class Members(Repository):
         any = Any_((equals(peer_key=tuple(speakers)), equals(observe_others=True)))
         return self.rows.page(Member, all_of(equals(session_key=session_key, left_at=None), any))
 
-    def speaking(self, session_key: int, speakers: Sequence[int]) -> list[Member]:
-        """As `listening`, and those of the speakers that left."""
-        observing = all_of(equals(observe_others=True), equals(left_at=None))
-        any = Any_((equals(peer_key=tuple(speakers)), observing))
+    def authors_and_observers(self, session_key: int, authors: Sequence[int]) -> list[Member]:
+        """The memberships of these peers (by key), even of those that left, and of active members
+        that observe others, in key order."""
+        observing = equals(observe_others=True, left_at=None)
+        any = Any_((equals(peer_key=tuple(authors)), observing))
         return self.rows.page(Member, all_of(equals(session_key=session_key), any))
 
     def of_peer(self, peer_key: int, *, active: bool = False) -> list[Member]:

@@ -165,10 +165,10 @@ class PeersChapter(Chapter):
                 [*listening, quiet], key=lambda member: member.key
             )
             assert tx.members.listening(10**9, speakers) == []
-            assert tx.members.speaking(dataset.session.key, speakers) == sorted(
+            assert tx.members.authors_and_observers(dataset.session.key, speakers) == sorted(
                 [*listening, quiet, former], key=lambda member: member.key
             )
-            assert tx.members.speaking(10**9, speakers) == []
+            assert tx.members.authors_and_observers(10**9, speakers) == []
 
     def test_active_sessions_of_a_peer_among_some(self, storage: Storage, dataset: Dataset) -> None:
         other = storage.write(lambda tx: populate(tx, "other"))

@@ -1,4 +1,5 @@
-"""The order in which the transactions of a process get the lock of a row of PostgreSQL."""
+"""The order in which threads get a lock, and the transactions of a process the lock of a row of
+PostgreSQL."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def test_a_lock_with_several_holders_is_given_in_the_order_of_arrival() -> None:
     order: list[int] = []
 
     def hold(number: int) -> None:
-        with locks.locked("name", SECONDS):
+        with locks.hold("name", SECONDS):
             order.append(number)
 
     threads = []
@@ -87,7 +88,7 @@ def test_a_lock_with_several_holders_is_given_in_the_order_of_arrival() -> None:
 
 def test_after_some_time_a_thread_goes_on_without_the_lock() -> None:
     locks = FairLocks()
-    with locks.locked("name", SECONDS), pytest.raises(RuntimeError), locks.locked("name", 0.05):
+    with locks.hold("name", SECONDS), pytest.raises(RuntimeError), locks.hold("name", 0.05):
         assert locks._queues["name"].holders == 1
         raise RuntimeError
     assert locks._queues == {}
