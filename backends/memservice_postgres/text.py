@@ -37,6 +37,8 @@ from memservice_sql.text_cache import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from memservice.spi.storage import Transaction
 
 KINDS = {"message": 0, "conclusion": 1, "document": 2}
@@ -174,12 +176,13 @@ _SEVERAL = """
             AND r.terms && (%(compared)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
     ) AS held
 """
-# The newest rows with each of these terms. The sum keeps the planner from reading all rows from the
-# newest one on.
+# The newest rows with each of these terms that were not found yet. The sum keeps the planner from
+# reading all rows from the newest one on.
 _NEWEST = """
     SELECT held.* FROM unnest(%(newest)s::text[]) AS w (term) CROSS JOIN LATERAL (
         SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.id = ANY(ARRAY(
-            SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
+            SELECT r.id FROM text_rows r
+            WHERE r.terms @> ARRAY[w.term] AND r.id <> ALL(%(found)s::bigint[]) {fits}
             ORDER BY r.id + 0 DESC LIMIT %(limit)s
         ))
     ) AS held
@@ -190,7 +193,8 @@ _NEWEST = """
 _NEWEST_OF_RANGES = """
     SELECT r.id, r.length, {counts} FROM (
         SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
-        WHERE r.terms @> %(newest)s::text[] AND r.terms && %(ranges)s::text[] {fits}
+        WHERE r.terms @> %(newest)s::text[] AND r.terms && %(ranges)s::text[]
+            AND r.id <> ALL(%(found)s::bigint[]) {fits}
         ORDER BY r.id + 0 DESC LIMIT %(limit)s
     ) AS r
 """
@@ -400,7 +404,7 @@ class PostgresTextIndex:
 
         def read(sql: str, limit: int, **values: Sequence[str]) -> int:
             """Returns the number of rows."""
-            new = query.execute(sql, {**values, "limit": limit})
+            new = query.execute(sql, {**values, "found": list(rows), "limit": limit})
             rows.update({row[0]: row for row in new})
             return len(new)
 
@@ -413,18 +417,22 @@ class PostgresTextIndex:
             read(_SEVERAL, 4 * k, several=names[:affordable_count], compared=compared)
         hits = _best(query, rows.values(), k)
         # No row that only has the rarest term is better than `k` rows that weigh as much.
-        if len(hits) == k and _weight(query, hits, k - 1) >= query.terms[0].weight:
+        if len(hits) == k and _weights(query, hits)[-1] >= query.terms[0].weight:
             return hits
         rare_count = _rare_count(query.terms, k)
         if rare_count:
             read(_NEWEST, k, newest=names[:rare_count])
+            hits = _best(query, rows.values(), k)
         if rare_count < len(names):
             following = query.terms[rare_count]
-            ranges = _newest_ranges(query, following, k, texts)
+            # Rows that only have this term rank behind those that weigh more.
+            missing = k - int((_weights(query, hits) > following.weight).sum())
+            ranges = _newest_ranges(query, following, missing, texts)
             newest = names[rare_count : rare_count + 1]
-            number = read(_NEWEST_OF_RANGES, k, newest=newest, ranges=ranges) if ranges else 0
-            if number < k and following.rows <= MAX_OF_RAREST:
-                read(_NEWEST, k, newest=newest)
+            if ranges:
+                missing -= read(_NEWEST_OF_RANGES, missing, newest=newest, ranges=ranges)
+            if missing and following.rows <= MAX_OF_RAREST:
+                read(_NEWEST, missing, newest=newest)
         if len(rows) < k:
             read(_EACH_COMMON, k, terms=names)
         return _best(query, rows.values(), k)
@@ -474,10 +482,13 @@ class _Query(NamedTuple):
         ).fetchall()
 
 
-def _weight(query: _Query, hits: HitTable, number: int) -> int:
-    """The total weight of the terms of one hit."""
-    counts = dict(zip(hits.terms, hits.counts[number].tolist(), strict=True))
-    return sum(term.weight for term in query.terms if counts[query.names[term.term][0]])
+def _weights(query: _Query, hits: HitTable) -> NDArray[np.int64]:
+    """The total weight of the terms of each hit."""
+    columns = [hits.terms.index(query.names[term.term][0]) for term in query.terms]
+    weights: NDArray[np.int64] = (hits.counts[:, columns] > 0) @ np.array(
+        [term.weight for term in query.terms], np.int64
+    )
+    return weights
 
 
 def _rare_count(terms: Sequence[_SearchTerm], k: int) -> int:

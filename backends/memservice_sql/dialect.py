@@ -131,6 +131,13 @@ class SqlDialect(ABC):
         """The query, whose condition lists keys of the table, such that it looks up these rows."""
         return query
 
+    def by_index(
+        self, query: sa.Select[*tuple[Any, ...]], table: sa.FromClause, name: str
+    ) -> sa.Select[*tuple[Any, ...]]:
+        """The query, whose condition lists keys of the table, such that it reads all that it needs
+        of these rows from this index."""
+        return query
+
     @abstractmethod
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         """A table with columns `v0`, `v1` … of these types, materialised once per statement. Its
@@ -168,8 +175,8 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def spread_merges(self, connection: sa.Connection) -> None:
-        """In migration 0010: let every change of the text index merge a little of it, if the
-        database would merge much of it at once."""
+        """In migrations 0010 and 0020: let every change of the text index merge a little of it, if
+        the database would merge much of it at once."""
 
     @abstractmethod
     def sample_texts(self, connection: sa.Connection) -> None:

@@ -250,6 +250,12 @@ class SqliteDialect(SqlDialect):
         # many rows it has to read from it.
         return query.with_hint(table, "NOT INDEXED")
 
+    def by_index(
+        self, query: sa.Select[*tuple[Any, ...]], table: sa.FromClause, name: str
+    ) -> sa.Select[*tuple[Any, ...]]:
+        # Without it, SQLite looks up keys in the table itself.
+        return query.with_hint(table, f"INDEXED BY {name}")
+
     def value_rows(self, slots: Slots, types: Sequence[TypeEngine[Any]]) -> sa.CTE:
         each = sa.func.json_each(slots.take(sa.Text())).table_valued("value")
         columns = [

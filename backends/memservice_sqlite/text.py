@@ -65,12 +65,10 @@ REMOVED = (0, 0)
 """The row of the statistics that belongs to no workspace: it counts removed texts whose words are
 still in the index (`memservice_sqlite.reclaiming`)."""
 # The ids of each query are concatenated in one string, which halves the cost of a long list.
-# Newest first, in case a list is cut off.
 _POSTINGS = """
     SELECT (
         SELECT group_concat(id) FROM (
-            SELECT rowid AS id FROM text_index WHERE text_index MATCH wanted.value
-                ORDER BY rowid DESC LIMIT :limit
+            SELECT rowid AS id FROM text_index WHERE text_index MATCH wanted.value {newest}
         )
     ) FROM json_each(:matches) wanted ORDER BY wanted.key
 """
@@ -78,11 +76,12 @@ _POSTINGS_THAT_FIT = f"""
     SELECT (
         SELECT group_concat(id) FROM (
             SELECT r.id AS id FROM text_index CROSS JOIN text_rows r ON r.id = text_index.rowid
-            WHERE text_index MATCH wanted.value AND {FITS}
-            ORDER BY text_index.rowid DESC LIMIT :limit
+            WHERE text_index MATCH wanted.value AND {FITS} {{newest}}
         )
     ) FROM json_each(:matches) wanted ORDER BY wanted.key
 """  # noqa: S608 - two constants
+# For a list that is cut off. FTS5 reads a whole list in half of the time from the oldest row on.
+_NEWEST = "ORDER BY text_index.rowid DESC LIMIT :limit"
 _ROWS_OF_SESSIONS = """
     SELECT count(*) FROM (
         SELECT 1 FROM text_rows INDEXED BY text_rows_place
@@ -333,9 +332,11 @@ class SqliteTextIndex:
         named = {} if index_filter == EVERYTHING else parameters(index_filter)
         postings = Postings()
 
-        def read(matches: Mapping[str, float], limit: int = -1) -> None:
-            """Add each query's weight to the rows that match it."""
-            rows = rows_of(connection, sql, named | {"matches": array(matches), "limit": limit})
+        def read(matches: Mapping[str, float], limit: int | None = None) -> None:
+            """Add each query's weight to the rows that match it, or to the newest of them."""
+            values = named | {"matches": array(matches), "limit": limit}
+            newest = "" if limit is None else _NEWEST
+            rows = rows_of(connection, sql.format(newest=newest), values)
             for (ids,), weight in zip(rows, matches.values(), strict=True):
                 postings.add(ids, weight)
 

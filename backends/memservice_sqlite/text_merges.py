@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from memservice_sqlite import text_levels
 
-BLOCKS = 8
+BLOCKS = 4
 """Blocks of one level that are merged into one: searches read fewer if it is less, but pages are
 merged more often. If changes write more than they merge, levels get more blocks, and pages are
 merged less often, so the number of blocks stays bounded."""
@@ -31,13 +31,18 @@ MAX_BLOCKS = 500
 of blocks that an index can have."""
 
 COMMAND = "INSERT INTO text_index (text_index, rank) VALUES (?, ?)"
+_STORED = "SELECT k, v FROM text_index_config"
 SETTINGS = (("automerge", 0), ("crisismerge", MAX_BLOCKS), ("usermerge", BLOCKS))
 """FTS5 stores them with the index, for all connections."""
 
 
 def configure(connection: Connection) -> None:
-    """Switch off FTS5's own merging."""
-    connection.exec_driver_sql(COMMAND, list(SETTINGS))
+    """Switch off FTS5's own merging. What is set already is not written again: every connection
+    would read the settings anew."""
+    stored = dict(connection.exec_driver_sql(_STORED).all())
+    changed = [(name, value) for name, value in SETTINGS if stored.get(name) != value]
+    if changed:
+        connection.exec_driver_sql(COMMAND, changed)
 
 
 def merge(connection: Connection, characters: int) -> None:

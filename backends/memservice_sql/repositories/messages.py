@@ -125,7 +125,8 @@ class SqlMessages(base.Messages):
                 hits.c.seq - before, hits.c.seq + after
             )
             query = sa.select(*columns).select_from(hits.join(t.messages, near))
-            return query.where(dialect.one_of(hits.c.key, slots))
+            query = query.where(dialect.one_of(hits.c.key, slots))
+            return dialect.by_index(query, hits, "ix_messages_key_session_key_seq")
 
         values = [distance, distance, dialect.list_value(keys)]
         return self.rows.run(statement_key, write, values).fetchall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,6 +220,30 @@ def test_ranges_of_ids_are_no_words(ranges_of_texts: Texts) -> None:
     assert ranges_of_texts.keys(number, f"#{number}", "#", k=5) == []
 
 
+@pytest.mark.parametrize("ranges", [True, False])
+def test_texts_that_were_found_by_several_terms_are_not_read_again_among_the_newest(
+    ranges_of_texts: Texts, ranges: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no more of the newest are read than the results have room for."""
+    ranges_of_texts.add(
+        [TextRow(key=n, terms=["oolong", "sencha", "genmai"]) for n in range(7_001, 7_011)]
+    )
+    ranges_of_texts.add([TextRow(key=n, terms=["sencha", "genmai"]) for n in range(8_000, 8_400)])
+    limits: dict[str, int] = {}
+    execute = text._Query.execute
+
+    def note(query: text._Query, sql: str, values: Any, binary: bool = False) -> list[Any]:
+        limits[sql] = values["limit"]
+        return execute(query, sql, values, binary)
+
+    monkeypatch.setattr(text._Query, "execute", note)
+    if not ranges:
+        monkeypatch.setattr(text, "MAX_RANGES", 0)
+    keys = ranges_of_texts.keys("oolong", "sencha", k=15)
+    assert keys == [*range(7_010, 7_000, -1), *NEWEST]
+    assert limits[text._NEWEST_OF_RANGES if ranges else text._NEWEST] == 5
+
+
 @pytest.mark.parametrize(("compared", "best"), [(1_000, [350, 280, 210]), (0, [400, 390, 380])])
 def test_terms_of_too_many_texts_do_not_choose_among_those_of_the_rarest_term(
     storage: SqlStorage, compared: int, best: list[int], monkeypatch: pytest.MonkeyPatch
@@ -326,6 +351,7 @@ def _plan(texts: Texts, statement: str) -> str:
         "rare_weights": [1, 1],
         "weights": [1, 1],
         "first": "m1_tea",
+        "found": [1, 2],
         **{name: ["m1_tea", "m1_mint"] for name in lists},
         **filter_values,
     }

@@ -339,6 +339,25 @@ def test_rows_of_listed_keys_are_looked_up_by_key_on_sqlite(sized: tuple[Sized, 
                 assert any("USING INTEGER PRIMARY KEY" in step for step in steps)
 
 
+def test_positions_around_messages_are_read_from_indexes_alone(sized: tuple[Sized, ...]) -> None:
+    large = sized[-1]
+    keys = [large.messages[n].key for n in (0, 2, -1)]
+    assert large.count(lambda tx: tx.messages.around(keys, 2, times=False), writing=False) == 1
+    (sql,) = [sql for sql in large.statements if "FROM messages" in sql]
+    with large.storage.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        if isinstance(driver, psycopg.Connection):
+            driver.execute("VACUUM ANALYZE messages")
+            steps = [step for step in plan_of_postgres(driver, sql) if "messages" in step]
+            only = "Index Only Scan using"
+        else:
+            steps = [step for step in plan_of_sqlite(driver, sql) if "ix_messages" in step]
+            only = "USING COVERING INDEX"
+    assert len(steps) == 2
+    assert f"{only} ix_messages_key_session_key_seq" in steps[0]
+    assert f"{only} ix_messages_session_key_seq_key_author_key_tokens" in steps[1]
+
+
 def test_conclusions_that_cite_rows_are_looked_up_by_key_on_sqlite(
     sized: tuple[Sized, ...],
 ) -> None:
