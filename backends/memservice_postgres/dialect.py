@@ -300,6 +300,12 @@ class PostgresDialect(SqlDialect):
 
         connection.exec_driver_sql(search_schema.ORDER)
 
+    def place_messages(self, connection: sa.Connection) -> None:
+        from memservice_postgres import search_schema
+
+        for statement in search_schema.PLACES:
+            connection.exec_driver_sql(statement)
+
     def close(self) -> None:
         """There is nothing to release."""
 

@@ -31,6 +31,16 @@ SAMPLE = (
 ORDER = "CREATE INDEX IF NOT EXISTS text_rows_order ON text_rows (workspace_key, kind, id)"
 """To find the first, the last and the newest texts of a workspace among those of all others."""
 
+PLACES = (
+    "CREATE INDEX messages_places ON messages (key) INCLUDE (session_key, seq)",
+    (
+        "CREATE INDEX messages_neighbours ON messages (session_key, seq) "
+        "INCLUDE (key, author_key, tokens)"
+    ),
+)
+"""Each with all columns that positions need, so that the table is not read. Included, these cannot
+be searched: with old statistics, the planner would look for keys in the whole of the second one."""
+
 STATEMENTS = (
     # For lists that callers filter by metadata, of tables with many rows and few writes. Messages
     # are filtered within a session: an index on their metadata costs each write more than it saves.

@@ -15,6 +15,7 @@ SCHEMA_STEPS = (
     "spread_merges",
     "sample_texts",
     "order_texts",
+    "place_messages",
 )
 """Methods of a dialect, in the order of their migrations: they create what only one database
 has."""

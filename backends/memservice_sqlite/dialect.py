@@ -342,6 +342,12 @@ class SqliteDialect(SqlDialect):
 
         connection.exec_driver_sql(search_schema.ORDER)
 
+    def place_messages(self, connection: sa.Connection) -> None:
+        from memservice_sqlite import search_schema
+
+        for statement in search_schema.PLACES:
+            connection.exec_driver_sql(statement)
+
     def close(self) -> None:
         if self._watch.pid == os.getpid():
             self._watch.close()

@@ -8,6 +8,12 @@ ORDER = "CREATE INDEX IF NOT EXISTS text_rows_order ON text_rows (workspace_key,
 """To find the newest texts of a workspace among those of all others. Each index of SQLite ends with
 the id of the row."""
 
+PLACES = (
+    "CREATE INDEX messages_places ON messages (key, session_key, seq)",
+    "CREATE INDEX messages_neighbours ON messages (session_key, seq, key, author_key, tokens)",
+)
+"""Each with all columns that positions need, so that the table is not read."""
+
 STATEMENTS = (
     # One row per indexed text; `id` = row_key * 4 + the code of its kind
     # (`memservice_sqlite.text`). Few columns, because filters join this table.

@@ -126,7 +126,7 @@ class SqlMessages(base.Messages):
             )
             query = sa.select(*columns).select_from(hits.join(t.messages, near))
             query = query.where(dialect.one_of(hits.c.key, slots))
-            return dialect.by_index(query, hits, "ix_messages_key_session_key_seq")
+            return dialect.by_index(query, hits, "messages_places")
 
         values = [distance, distance, dialect.list_value(keys)]
         return self.rows.run(statement_key, write, values).fetchall()

@@ -348,14 +348,16 @@ def test_positions_around_messages_are_read_from_indexes_alone(sized: tuple[Size
         driver: Any = connection.connection.driver_connection
         if isinstance(driver, psycopg.Connection):
             driver.execute("VACUUM ANALYZE messages")
+            # Few messages are on few pages, whose rows are as cheap to read.
+            driver.execute("SET enable_bitmapscan = off")
             steps = [step for step in plan_of_postgres(driver, sql) if "messages" in step]
             only = "Index Only Scan using"
         else:
-            steps = [step for step in plan_of_sqlite(driver, sql) if "ix_messages" in step]
+            steps = [step for step in plan_of_sqlite(driver, sql) if "INDEX messages_" in step]
             only = "USING COVERING INDEX"
     assert len(steps) == 2
-    assert f"{only} ix_messages_key_session_key_seq" in steps[0]
-    assert f"{only} ix_messages_session_key_seq_key_author_key_tokens" in steps[1]
+    assert f"{only} messages_places" in steps[0]
+    assert f"{only} messages_neighbours" in steps[1]
 
 
 def test_conclusions_that_cite_rows_are_looked_up_by_key_on_sqlite(
@@ -386,7 +388,7 @@ def test_messages_without_an_author_are_counted_in_an_index_alone_on_sqlite(
         driver: Any = connection.connection.driver_connection
         if not isinstance(driver, psycopg.Connection):
             (step,) = plan_of_sqlite(driver, sql)
-            assert "COVERING INDEX ix_messages_session_key_author_key_key" in step
+            assert "USING COVERING INDEX" in step
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(3, 1), (2, 2)])

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from alembic import op
 
-from memservice_sql.migrations.words import index
-
 revision = "0020"
 down_revision = "0019"
 
 
 def upgrade() -> None:
-    index("messages", "key", "session_key", "seq")
-    index("messages", "session_key", "seq", "key", "author_key", "tokens")
-    op.get_context().config.attributes["spread_merges"](op.get_bind())  # type: ignore[union-attr]
+    steps = op.get_context().config.attributes  # type: ignore[union-attr]
+    steps["spread_merges"](op.get_bind())
+    steps["place_messages"](op.get_bind())
