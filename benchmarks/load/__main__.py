@@ -27,6 +27,7 @@ from benchmarks.load import (
     in_process,
     report,
     servers,
+    store_files,
     summary,
     tenants,
 )
@@ -181,6 +182,7 @@ def run_growth(parsed: argparse.Namespace) -> list[growth.Point]:
             [int(size) for size in parsed.sizes.split(",")],
             in_process.Plan(parsed.requests, parsed.rounds),
             lambda line: print(line, file=sys.stderr),
+            lambda: store_files.read_through(store_files.files_of(parsed.db)),
         )
 
 

@@ -126,6 +126,7 @@ def measure(
     sizes: Sequence[int],
     plan: in_process.Plan,
     progress: in_process.Progress = lambda line: None,
+    before_round: Callable[[], object] = lambda: None,
 ) -> list[Point]:
     """The points of the curve, from the smallest size. The store must be empty: raises ValueError
     if it has the workspace."""
@@ -141,7 +142,15 @@ def measure(
         fill(application, stored, size, workspace, progress)
         stored = size
         of_size = scenarios(first_message(application, NAME), workspace)
-        cells = in_process.measure(application, bare, database, of_size, plan, progress=progress)
+        cells = in_process.measure(
+            application,
+            bare,
+            database,
+            of_size,
+            plan,
+            progress=progress,
+            before_round=before_round,
+        )
         points.append(Point(size, cells))
     return points
 

@@ -94,6 +94,7 @@ def measure(
     plan: Plan,
     token: str | None = None,
     progress: Progress = lambda line: None,
+    before_round: Callable[[], object] = lambda: None,
 ) -> list[Cell]:
     """The cells of all scenarios and of the floor. Rounds are interleaved, and each has other
     requests. `database` is the process whose tree is the database's server."""
@@ -101,6 +102,7 @@ def measure(
     bare = Scenario(FLOOR_NAME, lambda dice: Request("GET", "/"))
     rounds: dict[str, list[_Round]] = {}
     for number in range(plan.rounds):
+        before_round()
         for scenario in (bare, *scenarios):
             dice = random.Random(f"{scenario.name} {number}")
             environments = [environ(scenario.request(dice), headers) for _ in range(plan.requests)]
