@@ -85,7 +85,7 @@ def states_of(driver: Driver, tx: Transaction | None) -> States:
     return States(tx, lambda workspace_key: driver.execute(_STATES, (workspace_key,)).fetchall())
 
 
-class StoredTexts(Struct, frozen=True):
+class StoredTexts(Struct):
     """See `memservice_sql.text_cache.StoredTexts`. Terms are stored ones, with their prefix. In a
     workspace of more than `exact_documents` texts, numbers of frequent terms are estimated.
     `counts` remembers them."""
@@ -97,6 +97,7 @@ class StoredTexts(Struct, frozen=True):
     exact_documents: int
     counts: TermCounts
     is_reading: bool
+    _extent: tuple[int, int] | None = None
 
     @property
     def _workspace(self) -> dict[str, int]:
@@ -122,12 +123,33 @@ class StoredTexts(Struct, frozen=True):
         row_counts = {term: rows for term, rows, *_ in statistics if rows is not None}
         sampled = [row for row in statistics if row[1] is None]
         if sampled:
-            row_counts |= _estimated(self.driver, self._workspace, sampled, state.documents)
+            row_counts |= self._estimated(sampled, state.documents)
         return state, row_counts
 
     def extent(self) -> tuple[int, int]:
-        """The least and the greatest id of the workspace's texts."""
-        return _extent(self.driver, self._workspace)
+        """The least and the greatest id of the workspace's texts, read once."""
+        if self._extent is None:
+            values = {**self._workspace, "after": 0}
+            # pyrefly: ignore[bad-argument-type]  # made of constants
+            first, last = self.driver.execute(_EXTENT, values).fetchall()[0]
+            self._extent = first, last
+        return self._extent
+
+    def _estimated(self, sampled: Sequence[Any], documents: int) -> dict[str, int]:
+        """The number of rows with each term. If not all rows of the sample were read, the share of
+        the workspace in which those are that were read tells how many there are."""
+        shares: dict[str, float] = {}
+        if any(rows == MAX_SAMPLED for _, _, rows, *_ in sampled):
+            first, last = self.extent()
+            shares = {
+                term: min(1.0, (highest - lowest + 1) / (last - first + 1))
+                for term, _, rows, lowest, highest in sampled
+                if rows == MAX_SAMPLED
+            }
+        return {
+            term: min(documents, round(SAMPLE_SHARE * rows / shares.get(term, 1.0)))
+            for term, _, rows, *_ in sampled
+        }
 
     def read(self, newest: int | None, session: int | None = None) -> TextBlock:
         values = {**self._workspace, "session": session}
@@ -146,27 +168,3 @@ class StoredTexts(Struct, frozen=True):
             counts,
             vocabulary,
         )
-
-
-def _estimated(
-    driver: Driver, workspace: Mapping[str, int], sampled: Sequence[Any], documents: int
-) -> dict[str, int]:
-    """The number of rows with each term. If not all rows of the sample were read, the share of the
-    workspace in which those are that were read tells how many there are."""
-    shares: dict[str, float] = {}
-    if any(rows == MAX_SAMPLED for _, _, rows, *_ in sampled):
-        first, last = _extent(driver, workspace)
-        shares = {
-            term: min(1.0, (highest - lowest + 1) / (last - first + 1))
-            for term, _, rows, lowest, highest in sampled
-            if rows == MAX_SAMPLED
-        }
-    return {
-        term: min(documents, round(SAMPLE_SHARE * rows / shares.get(term, 1.0)))
-        for term, _, rows, *_ in sampled
-    }
-
-
-def _extent(driver: Driver, workspace: Mapping[str, int]) -> tuple[int, int]:
-    first, last = driver.execute(_EXTENT, {**workspace, "after": 0}).fetchall()[0]
-    return first, last
