@@ -130,7 +130,6 @@ class StoredTexts(Struct):
         """The least and the greatest id of the workspace's texts, read once."""
         if self._extent is None:
             values = {**self._workspace, "after": 0}
-            # pyrefly: ignore[bad-argument-type]  # made of constants
             first, last = self.driver.execute(_EXTENT, values).fetchall()[0]
             self._extent = first, last
         return self._extent
