@@ -306,6 +306,12 @@ class PostgresDialect(SqlDialect):
         for statement in search_schema.PLACES:
             connection.exec_driver_sql(statement)
 
+    def index_terms(self, connection: sa.Connection) -> None:
+        from memservice_postgres import search_schema
+
+        for statement in search_schema.TERMS:
+            connection.exec_driver_sql(statement)
+
     def close(self) -> None:
         """There is nothing to release."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from memservice_postgres.connections import Driver
-from memservice_postgres.search_schema import IS_SAMPLED, SAMPLE_SHARE
+from memservice_postgres.search_schema import INDEXED, IS_SAMPLED, SAMPLE_SHARE
 from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_blocks import TextBlock, block_of, numbered
 from memservice_sql.text_cache import States, TextState
@@ -47,7 +47,7 @@ _STATISTICS = f"""
     UNION ALL
     SELECT wanted.term, CASE
             WHEN sampled.rows < %(min_sampled)s OR state.documents <= %(exact_documents)s
-            THEN (SELECT count(*) FROM text_rows WHERE terms @> ARRAY[wanted.term])
+            THEN (SELECT count(*) FROM text_rows r WHERE {INDEXED} @> ARRAY[wanted.term])
         END, sampled.rows, sampled.first, sampled.last
     FROM state CROSS JOIN unnest(%(terms)s::text[]) AS wanted (term) CROSS JOIN LATERAL (
         SELECT count(*) AS rows, min(id) AS first, max(id) AS last FROM (

@@ -26,6 +26,7 @@ from memservice_postgres.integers import numbers
 from memservice_postgres.json_text import encode_rows
 from memservice_postgres.narrowing import CONDITIONS, driver_behind, fitting
 from memservice_postgres.postings import Postings, heaviest
+from memservice_postgres.search_schema import INDEXED, SESSION_PREFIX
 from memservice_postgres.stored_texts import StoredTexts, states_of
 from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_blocks import SearchTerm, best, best_of_rows
@@ -49,6 +50,9 @@ MAX_PICKED = 8
 """Maximum terms of a query whose counts the server picks from a row."""
 MAX_OF_RAREST = 4_000
 """Rows of a term that are all read in a large workspace, to find the newest."""
+MAX_OF_SESSIONS = 4_000
+"""Rows of sessions that are all read in a large workspace. Of more, those with a term and one of
+the sessions are found by the index."""
 MAX_COMPARED = 100_000
 """Postings of common terms that are compared with those of rare ones in a large workspace:
 PostgreSQL does so in 0.01 µs each, and then reads each row that has both."""
@@ -102,9 +106,11 @@ _SIZES = """
 """
 _DELETE_STATISTICS = "DELETE FROM text_statistics WHERE workspace_key = %s"
 
-# Sessions of few rows are read by `_IN_SESSIONS`, rows of others by their terms alone. The planner
-# would look for the session in the index of all workspaces, too, and read the whole of it.
-_CONDITIONS = CONDITIONS | {"sessions": "r.session_key + 0 = ANY(%(sessions)s::bigint[])"}
+# Sessions of few rows are read by `_IN_SESSIONS`, rows of others by their terms, one of which is
+# the session. By its key, the planner would look for it in the index of all workspaces, too, and
+# read the whole of it.
+_INDEXED_CONDITIONS = CONDITIONS | {"sessions": f"{INDEXED} && %(session_terms)s::text[]"}
+_TESTED_CONDITIONS = CONDITIONS | {"sessions": "r.session_key + 0 = ANY(%(sessions)s::bigint[])"}
 _SESSION_ROWS = """
     SELECT count(*) FROM (
         SELECT 1 FROM text_rows r
@@ -123,7 +129,7 @@ _OF_ROW = "r.counts, r.terms"
 _IN_SESSIONS = """
     SELECT r.id, r.length, {counts} FROM text_rows r
     WHERE r.workspace_key = %(workspace)s AND r.kind = %(kind)s
-        AND r.session_key = ANY(%(sessions)s) {fits}
+        AND r.session_key = ANY(%(sessions)s) {tested}
         AND (r.terms && %(terms)s::text[]) IS TRUE
     ORDER BY (
         SELECT sum(w.weight) FROM unnest(%(terms)s::text[], %(weights)s::bigint[]) AS w (term,
@@ -132,7 +138,7 @@ _IN_SESSIONS = """
 """
 _OF_KEYS = """
     SELECT r.id, r.length, {counts} FROM text_rows r
-    WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {fits}
+    WHERE r.id = ANY(%(ids)s) AND r.workspace_key = %(workspace)s {tested}
         AND (r.terms && %(terms)s::text[]) IS TRUE
 """
 # Each posting brings its row's count: the best rows are not read once more by their ids, for which
@@ -142,7 +148,7 @@ _POSTINGS = """
         array_send(array_agg(held.length::bigint)), array_send(array_agg(held.count::bigint))
     FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS w (term, number) CROSS JOIN LATERAL (
         SELECT r.id, r.length, r.counts[array_position(r.terms, w.term)] AS count
-        FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits}
+        FROM text_rows r WHERE {indexed} @> ARRAY[w.term] {fits}
     ) AS held GROUP BY w.number ORDER BY w.number
 """
 # The heaviest rows of the rare terms, with their counts of the common terms as well. The array is
@@ -151,19 +157,21 @@ _RAREST = """
     SELECT r.id, r.length, {counts} FROM text_rows r
     WHERE r.id = ANY(ARRAY(
         SELECT held.id FROM unnest(%(rare)s::text[], %(rare_weights)s::bigint[]) AS w (term, weight)
-        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r WHERE r.terms @> ARRAY[w.term] {fits})
+        CROSS JOIN LATERAL (SELECT r.id FROM text_rows r WHERE {indexed} @> ARRAY[w.term] {fits})
             AS held
         GROUP BY held.id ORDER BY sum(w.weight) DESC, held.id DESC LIMIT %(limit)s
     ))
 """
 _TWO_COMMON = """
     SELECT r.id, r.length, {counts} FROM text_rows r
-    WHERE r.terms @> ARRAY[%(first)s] AND r.terms && %(others)s::text[] {fits} LIMIT %(limit)s
+    WHERE {indexed} @> ARRAY[%(first)s] AND {indexed} && %(others)s::text[] {fits} LIMIT %(limit)s
 """
-_EACH_COMMON = """
+# Rows with each of these terms that were not found yet.
+_EACH = """
     SELECT held.* FROM unnest(%(terms)s::text[]) AS w (term) CROSS JOIN LATERAL (
         SELECT r.id, r.length, {counts} FROM text_rows r
-            WHERE r.terms @> ARRAY[w.term] {fits} LIMIT %(limit)s
+        WHERE {indexed} @> ARRAY[w.term] AND r.id <> ALL(%(found)s::bigint[]) {fits}
+        LIMIT %(limit)s
     ) AS held
 """
 
@@ -172,8 +180,8 @@ _EACH_COMMON = """
 _SEVERAL = """
     SELECT held.* FROM unnest(%(several)s::text[]) WITH ORDINALITY AS w (term, number)
     CROSS JOIN LATERAL (
-        SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.terms @> ARRAY[w.term]
-            AND r.terms && (%(compared)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
+        SELECT r.id, r.length, {counts} FROM text_rows r WHERE {indexed} @> ARRAY[w.term]
+            AND {indexed} && (%(compared)s::text[])[w.number + 1:] {fits} LIMIT %(limit)s
     ) AS held
 """
 # The newest rows with each of these terms that were not found yet. The sum keeps the planner from
@@ -182,7 +190,7 @@ _NEWEST = """
     SELECT held.* FROM unnest(%(newest)s::text[]) AS w (term) CROSS JOIN LATERAL (
         SELECT r.id, r.length, {counts} FROM text_rows r WHERE r.id = ANY(ARRAY(
             SELECT r.id FROM text_rows r
-            WHERE r.terms @> ARRAY[w.term] AND r.id <> ALL(%(found)s::bigint[]) {fits}
+            WHERE {indexed} @> ARRAY[w.term] AND r.id <> ALL(%(found)s::bigint[]) {fits}
             ORDER BY r.id + 0 DESC LIMIT %(limit)s
         ))
     ) AS held
@@ -193,7 +201,7 @@ _NEWEST = """
 _NEWEST_OF_RANGES = """
     SELECT r.id, r.length, {counts} FROM (
         SELECT r.id, r.length, r.counts, r.terms FROM text_rows r
-        WHERE r.terms @> %(newest)s::text[] AND r.terms && %(ranges)s::text[]
+        WHERE {indexed} @> %(newest)s::text[] AND {indexed} && %(ranges)s::text[]
             AND r.id <> ALL(%(found)s::bigint[]) {fits}
         ORDER BY r.id + 0 DESC LIMIT %(limit)s
     ) AS r
@@ -361,12 +369,14 @@ class PostgresTextIndex:
         )
         if blocks:
             return replace(matches, hits=best(blocks, query.words, index_filter, k))
-        if few_rows is not None:
+        is_large = documents > self._exact_documents
+        if few_rows is not None and (few_rows <= MAX_OF_SESSIONS or not is_large):
             hits = _best(query, query.execute(_IN_SESSIONS, {"limit": k}), k)
             return replace(matches, hits=hits)
-        is_large = documents > self._exact_documents
         if is_large:
-            return replace(matches, hits=self._hits_of_many(query, k, texts))
+            # Of the postings of a term, those in the sessions count.
+            share = 1.0 if few_rows is None else few_rows / documents
+            return replace(matches, hits=self._hits_of_many(query, k, texts, self._budget / share))
         return replace(matches, hits=self._hits(query, k))
 
     def _hits(self, query: _Query, k: int) -> Sequence[TextHit]:
@@ -380,7 +390,8 @@ class PostgresTextIndex:
         rows: dict[int, Row] = {}
 
         def read(sql: str, limit: int, **values: Any) -> None:
-            rows.update({row[0]: row for row in query.execute(sql, {**values, "limit": limit})})
+            values |= {"found": list(rows), "limit": limit}
+            rows.update({row[0]: row for row in query.execute(sql, values)})
 
         if rare_terms:
             rare = [term.term for term in rare_terms]
@@ -394,10 +405,10 @@ class PostgresTextIndex:
                 others=[term.term for term in common_terms[1:]],
             )
         if len(rows) < k:
-            read(_EACH_COMMON, k, terms=[term.term for term in common_terms])
+            read(_EACH, k - len(rows), terms=[term.term for term in common_terms])
         return _best(query, rows.values(), k)
 
-    def _hits_of_many(self, query: _Query, k: int, texts: StoredTexts) -> HitTable:
+    def _hits_of_many(self, query: _Query, k: int, texts: StoredTexts, budget: float) -> HitTable:
         """The same in a workspace of so many texts that it takes too long to read all rows of the
         rare terms: first those with several terms, then the newest with the rarest."""
         rows: dict[int, Row] = {}
@@ -410,7 +421,7 @@ class PostgresTextIndex:
 
         names = [term.term for term in query.terms]
         totals = accumulate(term.rows for term in query.terms)
-        affordable_count = max(1, sum(total <= self._budget for total in totals))
+        affordable_count = max(1, sum(total <= budget for total in totals))
         totals = accumulate(term.rows for term in query.terms[affordable_count:])
         compared = names[: affordable_count + sum(total <= MAX_COMPARED for total in totals)]
         if len(compared) > 1:
@@ -421,7 +432,7 @@ class PostgresTextIndex:
             return hits
         rare_count = _rare_count(query.terms, k)
         if rare_count:
-            read(_NEWEST, k, newest=names[:rare_count])
+            read(_EACH, k, terms=names[:rare_count])
             hits = _best(query, rows.values(), k)
         if rare_count < len(names):
             following = query.terms[rare_count]
@@ -434,7 +445,7 @@ class PostgresTextIndex:
             if missing and following.rows <= MAX_OF_RAREST:
                 read(_NEWEST, missing, newest=newest)
         if len(rows) < k:
-            read(_EACH_COMMON, k, terms=names)
+            read(_EACH, k - len(rows), terms=names)
         return _best(query, rows.values(), k)
 
 
@@ -465,14 +476,13 @@ class _Query(NamedTuple):
 
     def execute(self, sql: str, values: Mapping[str, Any], binary: bool = False) -> list[Any]:
         """The rows of a statement with the filter in it, and with the counts of the terms."""
-        fits, filter_values = fitting(self.index_filter, _CONDITIONS)
         terms = [term.term for term in self.terms]
-        counts = _OF_QUERY if len(terms) <= MAX_PICKED else _OF_ROW
-        shared_values = {**self.workspace_parameters, **filter_values}
+        statement, filter_values = completed(sql, self.index_filter, len(terms))
         return self.driver.execute(
-            sql.format(fits=fits, counts=counts).encode(),
+            statement.encode(),
             {
-                **shared_values,
+                **self.workspace_parameters,
+                **filter_values,
                 "terms": terms,
                 "wanted": terms,
                 "weights": [term.weight for term in self.terms],
@@ -480,6 +490,17 @@ class _Query(NamedTuple):
             },
             binary=binary,
         ).fetchall()
+
+
+def completed(sql: str, index_filter: IndexFilter, terms: int) -> tuple[str, dict[str, Any]]:
+    """A statement with the filter in it, and with the counts of so many terms; the values of the
+    filter."""
+    fits, values = fitting(index_filter, _INDEXED_CONDITIONS)
+    tested, _ = fitting(index_filter, _TESTED_CONDITIONS)
+    if index_filter.sessions is not None:
+        values["session_terms"] = [f"{SESSION_PREFIX}{key}" for key in index_filter.sessions]
+    counts = _OF_QUERY if terms <= MAX_PICKED else _OF_ROW
+    return sql.format(fits=fits, tested=tested, counts=counts, indexed=INDEXED), values
 
 
 def _weights(query: _Query, hits: HitTable) -> NDArray[np.int64]:
@@ -523,11 +544,11 @@ def _rows_of_keys(query: _Query, ids: Sequence[int]) -> list[Row]:
 
 
 def _few_rows(query: _Query) -> int | None:
-    """The number of rows of the filter's sessions, if these are so few that it is faster to read
-    them than the postings of the terms: less than about a quarter as many."""
+    """The number of rows of the filter's sessions, if these are so few that they are kept in memory
+    or all read: less than about a quarter of the postings of the terms."""
     if query.index_filter.sessions is None:
         return None
-    enough = sum(term.rows for term in query.terms) // 4 + 1
+    enough = min(sum(term.rows for term in query.terms) // 4, MAX_DOCUMENTS) + 1
     sessions = list(query.index_filter.sessions)
     rows: int = query.driver.execute(
         _SESSION_ROWS, {**query.workspace_parameters, "sessions": sessions, "enough": enough}

@@ -16,6 +16,7 @@ SCHEMA_STEPS = (
     "sample_texts",
     "order_texts",
     "place_messages",
+    "index_terms",
 )
 """Methods of a dialect, in the order of their migrations: they create what only one database
 has."""

@@ -195,5 +195,10 @@ class SqlDialect(ABC):
         of an index has many more messages than one of the table, so a search reads fewer pages."""
 
     @abstractmethod
+    def index_terms(self, connection: sa.Connection) -> None:
+        """In migration 0020: index the terms of texts with their sessions, if the database finds
+        the texts of a session with a term so."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release the dialect's resources in this process."""

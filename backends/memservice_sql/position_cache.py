@@ -125,6 +125,9 @@ class PositionCache:
         self._index = _nothing()
         self._read: dict[int, int] = {}
         """Session → the number of its positions that were read one by one lately."""
+        self._lengths: dict[int, int] = {}
+        """Of such a session, the number of its messages when it was found to be too long, so that
+        it is not looked at again before as many were read."""
         self._read_in_all = 0
         self._loading: set[int] = set()
 
@@ -235,18 +238,22 @@ class PositionCache:
             if self._read_in_all > 2 * self._max_messages:
                 # In more sessions than there is room for, none is read often enough.
                 self._read.clear()
+                self._lengths.clear()
                 self._read_in_all = number
             for session_key, count_read, length in zip(
                 session_keys.tolist(), counts.tolist(), least.tolist(), strict=True
             ):
                 read = self._read[session_key] = self._read.get(session_key, 0) + count_read
-                if length <= read:
+                if max(length, self._lengths.get(session_key, 0)) <= read:
                     possible.append(session_key)
         if not possible:
             return
+        states = stored.states(possible)
+        with self._lock:
+            self._lengths.update({state.key: state.message_count for state in states})
         pays = [
             state
-            for state in stored.states(possible)
+            for state in states
             if 0 < state.message_count <= min(self._read.get(state.key, 0), self._max_messages)
         ]
         if pays:
@@ -271,6 +278,7 @@ class PositionCache:
             with self._lock:
                 self._discard(state.key)
                 self._read.pop(state.key, None)
+                self._lengths.pop(state.key, None)
                 number = next(self._numbers)
                 session = _Session(number, state.key, state.uid, state.revision, columns, now)
                 self._sessions[state.key] = self._by_number[number] = session

@@ -163,11 +163,14 @@ class TextCache:
         `budget`: a search in memory compares at most so many postings, since the database chooses
         other texts beyond.
         """
+        # A snapshot reads the states of all kinds at once, and a search may be of several kinds.
+        state = texts.state()
+        if not state.documents:
+            return state, None, {}
         blocks: list[TextBlock] | None = None
         of_workspace = _Texts((texts.workspace_key, texts.kind, None), texts)
         if of_workspace.key in self._entries:
             # The state alone is cheaper than the numbers of texts.
-            state = texts.state()
             blocks = self._blocks(state, of_workspace)
             if blocks is not None:
                 row_counts = {term: sum(each.frequency(term) for each in blocks) for term in terms}

@@ -396,10 +396,11 @@ def _few_rows(
     connection: Connection, code: int, workspace_key: int, postings: int, index_filter: IndexFilter
 ) -> int | None:
     """The number of rows of the filter's sessions, if these are so few that it is faster to read
-    them than the postings of the terms: less than about a quarter as many."""
+    them than the postings of the terms: less than about a quarter as many. None for more than are
+    kept in memory: of many postings, not all are read."""
     if index_filter.sessions is None:
         return None
-    enough = postings // 4 + 1
+    enough = min(postings // 4, MAX_DOCUMENTS) + 1
     rows: int = connection.exec_driver_sql(
         _ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)
     ).scalar_one()

@@ -75,7 +75,7 @@ class Search:
             validation.require_length(text, MAX_QUERY, (argument,))
         if not text or not rt.has_remote_embedder:
             return cls(rt, text)
-        with rt.storage.read() as tx:
+        with rt.storage.read_committed() as tx:
             workspace = tx.workspaces.by_slug(workspace_id)
             embedders = active_embedders(tx, workspace)
             if workspace is None or not embedders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.text import TextIndex, TextMatches, TextRow
 from memservice_postgres import stored_texts, text
 from memservice_postgres.connections import driver_of
-from memservice_postgres.narrowing import fitting
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.text import PostgresTextIndex
 from memservice_sql.storage import SqlStorage
@@ -194,7 +194,7 @@ def test_the_newest_texts_of_a_term_are_read_from_the_newest_ranges(
     ranges_of_texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "_NEWEST", "SELECT 1 / 0")
-    monkeypatch.setattr(text, "_EACH_COMMON", "SELECT 1 / 0")
+    monkeypatch.setattr(text, "_EACH", "SELECT 1 / 0")
     assert ranges_of_texts.keys("oolong", k=5) == NEWEST
 
 
@@ -320,7 +320,7 @@ def test_the_extent_of_a_workspace_is_that_of_its_texts(own_postgres: Texts) -> 
         text._POSTINGS,
         text._RAREST,
         text._TWO_COMMON,
-        text._EACH_COMMON,
+        text._EACH,
         text._SEVERAL,
         text._NEWEST,
         text._NEWEST_OF_RANGES,
@@ -329,10 +329,40 @@ def test_the_extent_of_a_workspace_is_that_of_its_texts(own_postgres: Texts) -> 
 def test_rows_of_large_sessions_are_read_by_their_terms(
     many_sessions: Texts, statement: str
 ) -> None:
-    """Not by the index of sessions, which is that of all workspaces."""
+    """Not by the index of sessions, which is that of all workspaces: the session is a term."""
     plan = _plan(many_sessions, statement)
-    assert "text_rows_terms" in plan
     assert "text_rows_place" not in plan
+    (condition,) = (
+        line
+        for line, above in pairwise(reversed(plan.splitlines()))
+        if "Bitmap Index Scan on text_rows_terms" in above
+    )
+    assert "Index Cond:" in condition
+    assert "{@10500}" in condition
+
+
+@pytest.mark.parametrize("read", [0, 1_000])
+def test_texts_of_a_session_are_found_by_terms_as_by_reading_them_all(
+    postgres_storage: SqlStorage, read: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = Texts(postgres_storage, budget=100)
+    monkeypatch.setattr(text, "MAX_OF_SESSIONS", read)
+    rows = [
+        TextRow(key=n, terms=["tea", *(["lemon"] if n % 10 == 0 else [])], session=n % 7)
+        for n in range(20_000, 20_400)
+    ]
+    in_session = IndexFilter(sessions=(3,))
+    try:
+        texts.add(rows)
+        keys = texts.keys("tea", "lemon", k=12, index_filter=in_session)
+    finally:
+        postgres_storage.write(
+            lambda tx: texts.index.remove(tx, "message", WORKSPACE, [row.key for row in rows])
+        )
+    both = [n for n in range(20_399, 19_999, -1) if n % 7 == 3 and n % 10 == 0]
+    assert keys[: len(both)] == both
+    assert len(keys) == 12
+    assert all(key % 7 == 3 for key in keys)
 
 
 def test_rows_of_small_sessions_are_read_by_their_place(many_sessions: Texts) -> None:
@@ -342,7 +372,6 @@ def test_rows_of_small_sessions_are_read_by_their_place(many_sessions: Texts) ->
 
 def _plan(texts: Texts, statement: str) -> str:
     """Of a search in one of many sessions, in a store of many texts."""
-    fits, filter_values = fitting(IndexFilter(sessions=(10_500,)), text._CONDITIONS)
     lists = ("terms", "wanted", "rare", "others", "several", "compared", "newest", "ranges")
     values = {
         "workspace": WORKSPACE,
@@ -353,12 +382,12 @@ def _plan(texts: Texts, statement: str) -> str:
         "first": "m1_tea",
         "found": [1, 2],
         **{name: ["m1_tea", "m1_mint"] for name in lists},
-        **filter_values,
     }
+    sql, filter_values = text.completed(statement, IndexFilter(sessions=(10_500,)), 2)
     with texts.storage.engine.connect() as connection:
         driver = driver_of(connection)
-        sql = f"EXPLAIN {statement.format(fits=fits, counts=text._OF_QUERY)}"
-        return "\n".join(row[0] for row in driver.execute(sql.encode(), values).fetchall())
+        rows = driver.execute(f"EXPLAIN {sql}".encode(), values | filter_values).fetchall()
+        return "\n".join(row[0] for row in rows)
 
 
 def test_the_sample_is_read_by_its_index(postgres: Texts) -> None:

@@ -153,3 +153,16 @@ def test_sessions_that_are_read_seldom_among_many_are_not_loaded() -> None:
     for _ in range(8):
         cache.around(stored, [101], 0)
     assert stored.loaded == [1]
+
+
+def test_a_session_that_was_too_long_is_asked_for_again_when_enough_was_read() -> None:
+    """Messages at the beginning do not tell how long it is."""
+    stored = Noting(20)
+    cache = PositionCache()
+    for _ in range(9):
+        cache.around(stored, [101, 102], 0)
+    assert stored.states_read == [1]
+    assert stored.loaded == []
+    cache.around(stored, [101, 102], 0)
+    assert stored.states_read == [1, 1]
+    assert stored.loaded == [1]

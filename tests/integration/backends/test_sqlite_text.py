@@ -160,7 +160,7 @@ def test_the_number_of_statements_does_not_depend_on_terms_and_rows(file: Sqlite
                     ]
                 )
             )
-    assert set(counts) == {3}
+    assert set(counts) == {4}
 
 
 def test_no_search_scans_rows(file: SqliteFile) -> None:

@@ -1,8 +1,8 @@
 """Index the positions of messages with what a search needs of them, and merge the text index of
-SQLite to fewer blocks.
+SQLite to fewer blocks. PostgreSQL indexes the terms of all texts again, with their sessions.
 
-Revision 0020. It reads all messages twice, in two seconds for a million short ones. Meanwhile
-PostgreSQL can be read, but not written.
+Revision 0020. SQLite takes two seconds for a million short messages, PostgreSQL nine; meanwhile
+PostgreSQL can neither be searched nor written.
 """
 
 from __future__ import annotations
@@ -17,3 +17,4 @@ def upgrade() -> None:
     steps = op.get_context().config.attributes  # type: ignore[union-attr]
     steps["spread_merges"](op.get_bind())
     steps["place_messages"](op.get_bind())
+    steps["index_terms"](op.get_bind())
