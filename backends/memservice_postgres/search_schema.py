@@ -20,13 +20,15 @@ INDEXED = f"""array_append(r.terms, ('{SESSION_PREFIX}' || r.session_key::text) 
 """The terms of a text `r`, and its session as one more: the index reads only the postings of both
 to find the texts of a session with a term."""
 TERMS = (
-    "DROP INDEX IF EXISTS text_rows_terms",
     # A short pending list (in kB): it makes writes a third cheaper, but every search in any
     # workspace reads the whole list.
     (
-        f"CREATE INDEX text_rows_terms ON text_rows USING gin (({INDEXED.replace('r.', '')})) "
+        f"CREATE INDEX text_rows_new ON text_rows USING gin (({INDEXED.replace('r.', '')})) "
         "WITH (fastupdate = on, gin_pending_list_limit = 256)"
     ),
+    # That of an older release, without sessions: searches use it until the new one is complete.
+    "DROP INDEX IF EXISTS text_rows_terms",
+    "ALTER INDEX text_rows_new RENAME TO text_rows_terms",
     # For the planner, which would know nothing of what is indexed until many texts have changed.
     "ANALYZE text_rows",
 )
