@@ -118,10 +118,10 @@ _SESSION_ROWS = """
             AND r.session_key = ANY(%(sessions)s) LIMIT %(enough)s
     ) AS found
 """
-# What is read of a row: its counts of the terms of the query, null for those that it lacks, or all
-# of its counts and terms. The former is five times as fast, but takes long for many terms.
+# What is read of a row: its counts of the terms of the query, 0 of those that it lacks, or all of
+# its counts and terms. The former is five times as fast, but takes long for many terms.
 _OF_QUERY = """
-    ARRAY(SELECT r.counts[array_position(r.terms, wanted.term)]
+    ARRAY(SELECT coalesce(r.counts[array_position(r.terms, wanted.term)], 0::smallint)
         FROM unnest(%(wanted)s::text[]) WITH ORDINALITY AS wanted (term, number)
         ORDER BY wanted.number), NULL::text[]
 """
@@ -207,7 +207,7 @@ _NEWEST_OF_RANGES = """
     ) AS r
 """
 
-Row = tuple[int, int, list[int | None], list[str] | None]
+Row = tuple[int, int, list[int], list[str] | None]
 """Id, length, and the number of occurrences of each term; the terms, or None for those of the
 query."""
 
@@ -562,7 +562,7 @@ def _best(query: _Query, rows: Iterable[Row], k: int) -> HitTable:
     names = [term.term for term in query.terms]
     ids: list[int] = []
     lengths: list[int] = []
-    counts: list[list[int | None]] = []
+    counts: list[list[int]] = []
     for id, length, row_counts, terms in rows:
         ids.append(id)
         lengths.append(length)
@@ -570,12 +570,11 @@ def _best(query: _Query, rows: Iterable[Row], k: int) -> HitTable:
             counts.append(row_counts)
         else:
             count_of = dict(zip(terms, row_counts, strict=True))
-            counts.append([count_of.get(name) for name in names])
+            counts.append([count_of.get(name, 0) for name in names])
     return best_of_rows(
         np.array(ids, np.int64),
         np.array(lengths, np.int32),
-        # None becomes 0.
-        np.nan_to_num(np.array(counts, np.float64).reshape(-1, len(names))).astype(np.int32),
+        np.array(counts, np.int32).reshape(-1, len(names)),
         query.words,
         k,
     )
