@@ -1,8 +1,8 @@
 """Index the positions of messages with what a search needs of them, and merge the text index of
 SQLite to fewer blocks. PostgreSQL indexes the terms of all texts again, with their sessions.
 
-Revision 0020. SQLite takes two seconds for a million short messages, PostgreSQL about ten; meanwhile
-PostgreSQL can be read, but not written.
+Revision 0020. SQLite takes two seconds for a million short messages, PostgreSQL about ten, in which
+it can be read, but not written.
 """
 
 from __future__ import annotations
