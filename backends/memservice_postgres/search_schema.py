@@ -16,14 +16,22 @@ _AVAILABLE = (
 )
 
 SESSION_PREFIX = "@"
-INDEXED = f"""array_append(r.terms, ('{SESSION_PREFIX}' || r.session_key::text) COLLATE "C")"""
-"""The terms of a text `r`, and its session as one more: the index reads only the postings of both
-to find the texts of a session with a term."""
+
+
+def _with_session(row: str) -> str:
+    """The terms of a text, and its session as one more: the index reads only the postings of both
+    to find the texts of a session with a term."""
+    session = f"'{SESSION_PREFIX}' || {row}session_key::text"
+    return f'array_append({row}terms, ({session}) COLLATE "C")'
+
+
+INDEXED = _with_session("r.")
+"""What is indexed of a text `r`. A condition has to be written exactly so to use the index."""
 TERMS = (
     # A short pending list (in kB): it makes writes a third cheaper, but every search in any
     # workspace reads the whole list.
     (
-        f"CREATE INDEX text_rows_new ON text_rows USING gin (({INDEXED.replace('r.', '')})) "
+        f"CREATE INDEX text_rows_new ON text_rows USING gin (({_with_session('')})) "
         "WITH (fastupdate = on, gin_pending_list_limit = 256)"
     ),
     # That of an older release, without sessions: searches use it until the new one is complete.
@@ -49,7 +57,7 @@ SAMPLE = (
 ORDER = "CREATE INDEX IF NOT EXISTS text_rows_order ON text_rows (workspace_key, kind, id)"
 """To find the first, the last and the newest texts of a workspace among those of all others."""
 
-PLACES = (
+POSITIONS = (
     "CREATE INDEX messages_places ON messages (key) INCLUDE (session_key, seq)",
     (
         "CREATE INDEX messages_neighbours ON messages (session_key, seq) "

@@ -15,7 +15,7 @@ SCHEMA_STEPS = (
     "spread_merges",
     "sample_texts",
     "order_texts",
-    "place_messages",
+    "index_positions",
     "index_terms",
 )
 """Methods of a dialect, in the order of their migrations: they create what only one database

@@ -189,7 +189,7 @@ class SqlDialect(ABC):
         are."""
 
     @abstractmethod
-    def place_messages(self, connection: sa.Connection) -> None:
+    def index_positions(self, connection: sa.Connection) -> None:
         """In migration 0020: index `messages_places` has the session and the seq of each key, and
         `messages_neighbours` has the key, the author and the tokens of each session and seq. A page
         of an index has many more messages than one of the table, so a search reads fewer pages."""

@@ -126,8 +126,8 @@ class PositionCache:
         self._read: dict[int, int] = {}
         """Session → the number of its positions that were read one by one lately."""
         self._lengths: dict[int, int] = {}
-        """Of such a session, the number of its messages when it was found to be too long, so that
-        it is not looked at again before as many were read."""
+        """Session → the number of its messages when its state was read. It is not read again before
+        as many of its positions were."""
         self._read_in_all = 0
         self._loading: set[int] = set()
 

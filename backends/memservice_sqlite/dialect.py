@@ -342,10 +342,10 @@ class SqliteDialect(SqlDialect):
 
         connection.exec_driver_sql(search_schema.ORDER)
 
-    def place_messages(self, connection: sa.Connection) -> None:
+    def index_positions(self, connection: sa.Connection) -> None:
         from memservice_sqlite import search_schema
 
-        for statement in search_schema.PLACES:
+        for statement in search_schema.POSITIONS:
             connection.exec_driver_sql(statement)
 
     def index_terms(self, connection: sa.Connection) -> None:

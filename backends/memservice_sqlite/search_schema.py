@@ -8,7 +8,7 @@ ORDER = "CREATE INDEX IF NOT EXISTS text_rows_order ON text_rows (workspace_key,
 """To find the newest texts of a workspace among those of all others. Each index of SQLite ends with
 the id of the row."""
 
-PLACES = (
+POSITIONS = (
     "CREATE INDEX messages_places ON messages (key, session_key, seq)",
     "CREATE INDEX messages_neighbours ON messages (session_key, seq, key, author_key, tokens)",
 )

@@ -174,6 +174,14 @@ def run_in_process(parsed: argparse.Namespace, size: Size, options: Mapping[str,
 
 def run_growth(parsed: argparse.Namespace) -> list[growth.Point]:
     options = growth.OPTIONS | dict(option.split("=", 1) for option in parsed.option)
+
+    def progress(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    def read_files() -> None:
+        total = store_files.read_through(store_files.files_of(parsed.db))
+        progress(f"{total // 2**20:,} MiB of the store's files read")
+
     with servers.opened(parsed.db, options, migrate=True) as runtime:
         return growth.measure(
             create_app(runtime.settings, runtime),
@@ -181,8 +189,8 @@ def run_growth(parsed: argparse.Namespace) -> list[growth.Point]:
             servers.postmaster(parsed.db),
             [int(size) for size in parsed.sizes.split(",")],
             in_process.Plan(parsed.requests, parsed.rounds),
-            lambda line: print(line, file=sys.stderr),
-            lambda: store_files.read_through(store_files.files_of(parsed.db)),
+            progress,
+            read_files,
         )
 
 

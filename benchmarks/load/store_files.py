@@ -1,4 +1,4 @@
-"""The files of a store on this machine, which a measurement reads through before it begins.
+"""The files of a store, which a measurement reads through before it begins.
 
 A search among a million messages reads hundreds of pages that were not read lately. Systems drop
 such pages from memory, some even if there is room, and then reading one from the disk takes ten
@@ -21,7 +21,7 @@ _FILES = """
 
 
 def files_of(db: str) -> list[Path]:
-    """The files of the store at a URI; none if they are on another machine, or not readable."""
+    """The files of the store at a URI, wherever they are."""
     url = make_url(db)
     if url.get_backend_name() == "sqlite":
         return [Path(url.database)] if url.database else []
@@ -36,7 +36,8 @@ def files_of(db: str) -> list[Path]:
 
 
 def read_through(files: Iterable[Path]) -> int:
-    """Read files, so that the system has them in memory. Returns the number of bytes."""
+    """Read those files that are on this machine and readable, so that the system has them in
+    memory. Returns the number of bytes."""
     total = 0
     for path in files:
         try:

@@ -16,5 +16,5 @@ down_revision = "0019"
 def upgrade() -> None:
     steps = op.get_context().config.attributes  # type: ignore[union-attr]
     steps["spread_merges"](op.get_bind())
-    steps["place_messages"](op.get_bind())
+    steps["index_positions"](op.get_bind())
     steps["index_terms"](op.get_bind())
