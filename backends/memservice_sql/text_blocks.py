@@ -223,14 +223,11 @@ def best(
         return _hits(nothing, nothing.astype(np.int32), np.empty((0, len(terms)), np.int32), terms)
     ids = np.concatenate([block.facts[ID] for block in blocks])
     lengths = np.concatenate([block.lengths for block in blocks])
-    postings = [_postings(blocks, masks, term.stored) for term in terms]
-    weights = np.zeros(len(ids))
-    matches = np.zeros(len(ids), np.bool_)
-    for term, (rows, _) in zip(terms, postings, strict=True):
-        # In the order of the terms, so that equal sums are equal numbers. A term has a text once.
-        weights[rows] += term.weight
-        matches[rows] = True
-    chosen = np.flatnonzero(matches)
+    rows, numbers, counts_of_rows = _postings(blocks, masks, terms)
+    of_terms = np.array([term.weight for term in terms])
+    # Summed in the order of the terms, so that equal sums are equal numbers.
+    weights = np.bincount(rows, of_terms[numbers], len(ids))
+    chosen = np.flatnonzero(np.bincount(rows, minlength=len(ids)))
     if len(chosen) > k:
         at_least = np.partition(weights[chosen], len(chosen) - k)[len(chosen) - k]
         chosen = chosen[weights[chosen] >= at_least]
@@ -238,11 +235,10 @@ def best(
     # The position of each text in the result; -1: not in it.
     positions = np.full(len(ids), -1, np.int32)
     positions[chosen] = np.arange(len(chosen), dtype=np.int32)
+    position_of_row = positions[rows]
+    is_chosen = np.flatnonzero(position_of_row >= 0)
     counts = np.zeros((len(chosen), len(terms)), np.int32)
-    for number, (rows_of_term, counts_of_term) in enumerate(postings):
-        position_of_row = positions[rows_of_term]
-        is_chosen = position_of_row >= 0
-        counts[position_of_row[is_chosen], number] = counts_of_term[is_chosen]
+    counts[position_of_row[is_chosen], numbers[is_chosen]] = counts_of_rows[is_chosen]
     return _hits(ids[chosen], lengths[chosen], counts, terms)
 
 
@@ -268,22 +264,27 @@ def _hits(ids: Integers, lengths: Short, counts: Short, terms: Sequence[SearchTe
 
 
 def _postings(
-    blocks: Sequence[TextBlock], masks: Sequence[Mask | None], term: str
-) -> tuple[Small, Small]:
-    """The texts of all blocks that contain a term and fit, numbered through, and the counts."""
-    parts: list[tuple[Small, Small]] = []
+    blocks: Sequence[TextBlock], masks: Sequence[Mask | None], terms: Sequence[SearchTerm]
+) -> tuple[Small, Small, Small]:
+    """The texts of all blocks that contain a term and fit, numbered through; the position of the
+    term in `terms`; and the count. Those of a block in the order of the terms."""
+    parts: list[tuple[Small, Small, Small]] = []
     start = 0
     for block, mask in zip(blocks, masks, strict=True):
-        rows, counts = block.postings(term)
+        postings = [block.postings(term.stored) for term in terms]
+        rows = np.concatenate([rows_of_term for rows_of_term, _ in postings])
+        counts = np.concatenate([counts_of_term for _, counts_of_term in postings])
+        sizes = [len(rows_of_term) for rows_of_term, _ in postings]
+        numbers = np.repeat(np.arange(len(terms), dtype=np.int32), sizes)
         if mask is not None:
-            fits = mask[rows]
-            rows, counts = rows[fits], counts[fits]
-        parts.append((_moved(rows, start), counts))
+            fits = np.flatnonzero(mask[rows])
+            rows, numbers, counts = rows[fits], numbers[fits], counts[fits]
+        parts.append((_moved(rows, start), numbers, counts))
         start += len(block)
     if len(parts) == 1:
         return parts[0]
-    all_rows, all_counts = zip(*parts, strict=True)
-    return np.concatenate(all_rows), np.concatenate(all_counts)
+    all_rows, all_numbers, all_counts = zip(*parts, strict=True)
+    return np.concatenate(all_rows), np.concatenate(all_numbers), np.concatenate(all_counts)
 
 
 def _moved(rows: Small, by: int) -> Small:

@@ -63,23 +63,30 @@ class Lanes:
 
     def closed(self) -> tuple[str, ...]:
         """Kinds of tasks without a free thread."""
-        full = {lane for lane in self._limits if not self._has_thread(lane)}
+        running = Counter(map(lane_of, self._running))
+        full = {lane for lane in self._limits if not self._has_thread(lane, running)}
         return tuple(kind.name for kind in KINDS.values() if kind.lane in full)
 
-    def has_thread_for(self, unit: str) -> bool:
-        lane = lane_of(unit)
-        if not self._has_thread(lane):
-            return False
-        workspace = workspace_of(unit)
-        running = Counter(
-            lane_of(other) for other in self._running if workspace_of(other) == workspace
-        )
-        if lane in (MODEL, DREAMS) and running[MODEL] + running[DREAMS] >= self._shared:
-            return False
-        return running[lane] < self._workspace_limits[lane]
-
-    def _has_thread(self, lane: str) -> bool:
+    def startable(self, units: Iterable[str]) -> list[str]:
+        """Those of the units that a thread is free for."""
         running = Counter(map(lane_of, self._running))
+        of_workspaces = Counter((workspace_of(unit), lane_of(unit)) for unit in self._running)
+        return [unit for unit in units if self._has_thread_for(unit, running, of_workspaces)]
+
+    def _has_thread_for(
+        self, unit: str, running: Counter[str], of_workspaces: Counter[tuple[str, str]]
+    ) -> bool:
+        """`running`, `of_workspaces`: the number of units in progress of each lane, and of each
+        workspace and lane."""
+        lane, workspace = lane_of(unit), workspace_of(unit)
+        if not self._has_thread(lane, running):
+            return False
+        models = of_workspaces[workspace, MODEL] + of_workspaces[workspace, DREAMS]
+        if lane in (MODEL, DREAMS) and models >= self._shared:
+            return False
+        return of_workspaces[workspace, lane] < self._workspace_limits[lane]
+
+    def _has_thread(self, lane: str, running: Counter[str]) -> bool:
         if lane in (MODEL, DREAMS) and running[MODEL] + running[DREAMS] > self._shared:
             return False
         return running[lane] < self._limits[lane]

@@ -189,7 +189,7 @@ class Worker:
 
     def _next(self, waiting: list[str], lanes: Lanes) -> str | None:
         """The unit whose turn is next, among those with a free thread."""
-        startable = [unit for unit in waiting if lanes.has_thread_for(unit)]
+        startable = lanes.startable(waiting)
         if not startable:
             return None
         # `min` returns the first of several with the same turn.

@@ -32,6 +32,7 @@ _FORMS = tuple(
         r"(?:(?P<year>\d{4})\s*년\s*)?(?P<number>1?\d)\s*월\s*(?P<day>[0-3]?\d)\s*일",
     )
 )
+_DIGIT = re.compile("[0-9]")
 
 
 class NamedDate(Struct, frozen=True):
@@ -61,6 +62,8 @@ def dates_named(query: str) -> list[NamedDate]:
     dates: list[tuple[int, NamedDate]] = []
     spans: list[tuple[int, int]] = []
     text = query[:4096]
+    if _DIGIT.search(text) is None:  # every form has one
+        return []
     for form in _FORMS:
         for match in form.finditer(text):
             if any(match.start() < end and start < match.end() for start, end in spans):

@@ -39,20 +39,20 @@ def attributed(
     them, and earlier messages. `names`: the names of the observed peer. `context`: the stored texts
     in the reasoner's input; a statement that only repeats them is not new.
     """
-    own_words_by_message = {message.key: _words(message.content) for message in own}
     conversation = _Conversation(own, window)
+    own_keys = {message.key for message in own}
     stored_words = [_words(text) for text in context]
     name_words: frozenset[str] = frozenset().union(*(_words(name) for name in names))
     own_statements = []
     for statement in statements:
-        cited = tuple(key for key in statement.message_keys if key in own_words_by_message)
+        cited = tuple(key for key in statement.message_keys if key in own_keys)
         if not cited:
             continue
         confirmed: tuple[int, ...] = ()
         if statement.basis == "confirmed":
             confirmed = conversation.confirmed(cited, statement.confirms)
         words = _words(statement.content) - name_words - conversation.words_of(confirmed)
-        own_words: frozenset[str] = frozenset().union(*(own_words_by_message[key] for key in cited))
+        own_words = conversation.words_of(cited)
         if statement.basis == "confirmed" and not confirmed:
             # It confirms no message of another peer, but the peer may have said it itself.
             is_repeated = len(words & own_words) >= MIN_SHARE_OF_OTHERS * len(words)
@@ -95,6 +95,7 @@ class _Conversation:
 
     def __init__(self, own: Sequence[Message], window: Sequence[Message]) -> None:
         self._messages = {message.key: message for message in (*window, *own)}
+        self._words = {key: _words(message.content) for key, message in self._messages.items()}
         self._others = {
             key: message
             for key, message in self._messages.items()
@@ -121,11 +122,19 @@ class _Conversation:
             for key in dict.fromkeys(named)
             if key in self._others
             and any(
-                0 < self._turns[own] - self._turns[key] <= MAX_TURNS
-                and _agrees(self._messages[own], self._others[key])
+                0 < self._turns[own] - self._turns[key] <= MAX_TURNS and self._agrees(own, key)
                 for own in cited
             )
         )
+
+    def _agrees(self, own: int, other: int) -> bool:
+        """Whether a message opens with assent or a choice. Repeating a word of a question, without
+        a denial, is a choice as well."""
+        content = self._messages[own].content
+        if confirms(content):
+            return True
+        repeats = bool(self._words[own] & self._words[other])
+        return _asks(self._messages[other]) and repeats and not denies(content)
 
     def assents(self, keys: Collection[int]) -> bool:
         """Whether one of these messages opens with assent or a choice."""
@@ -136,26 +145,17 @@ class _Conversation:
         return any(denies(self._messages[key].content) for key in keys)
 
     def words_of(self, keys: Collection[int]) -> frozenset[str]:
-        return frozenset().union(*(_words(self._messages[key].content) for key in keys))
+        return frozenset().union(*(self._words[key] for key in keys))
 
     def other_words_without(self, confirmed: Collection[int]) -> frozenset[str]:
         """Words of the messages of others, without questions and confirmed messages."""
-        return frozenset().union(
-            *(
-                _words(message.content)
+        return self.words_of(
+            [
+                key
                 for key, message in self._others.items()
                 if key not in confirmed and not _asks(message)
-            )
+            ]
         )
-
-
-def _agrees(own: Message, other: Message) -> bool:
-    """Whether a message opens with assent or a choice. Repeating a word of a question, without a
-    denial, is a choice as well."""
-    if confirms(own.content):
-        return True
-    repeats = bool(_words(own.content) & _words(other.content))
-    return _asks(other) and repeats and not denies(own.content)
 
 
 def _words(text: str) -> frozenset[str]:
