@@ -61,6 +61,15 @@ SETTINGS_REJECTED = "unsupported startup parameter"
 """Part of PgBouncer's error for a connection with settings, unless it is configured to ignore
 them."""
 
+READS_AHEAD = "effective_io_concurrency"
+"""The setting for how many pages are read ahead, which is faster from a disk. Pages that are in the
+system's memory cost more: since PostgreSQL 18, another process reads them."""
+_IS_IN_MEMORY = f"""
+    SELECT source = 'default' AND pg_database_size(current_database())
+        < pg_size_bytes(current_setting('effective_cache_size'))
+    FROM pg_settings WHERE name = '{READS_AHEAD}'
+""".encode()  # noqa: S608 - a constant
+
 
 class _Observed(Struct):
     """Properties of the server that were observed while connecting."""
@@ -164,10 +173,15 @@ class ConnectionConfig:
         return driver
 
     def _observe(self, driver: Driver, server_settings: Mapping[str, str]) -> None:
-        """Detect a pooler, and how distant the server is."""
+        """Detect a pooler, whether the database is in memory, and how distant the server is."""
         observed = self._observed
         try:
             _detect_pooler(driver, server_settings)
+            changed = {READS_AHEAD: "0"} if _is_in_memory(driver) else {}
+            if driver.pooler:
+                driver.settings = b"; " + _set({**server_settings, **changed}, local=True)
+            elif changed:
+                execute_directly(driver, _set(changed, local=False))
             now = time.monotonic()
             is_due = observed.measured < MEASURED or now - observed.measured_at >= MEASURE_SECONDS
             if self.is_distant and is_due:
@@ -216,13 +230,27 @@ def _detect_pooler(driver: Driver, server_settings: Mapping[str, str]) -> None:
         server_settings["search_path"],
         server_settings["enable_seqscan"],
     )
-    if driver.pooler:
-        # Names are constants. Values are constants or numbers, except the schema, whose characters
-        # are validated when settings are loaded.
-        calls = ", ".join(
-            f"set_config('{name}', '{value}', true)" for name, value in server_settings.items()
-        )
-        driver.settings = f"; SELECT {calls}".encode()
+
+
+def _is_in_memory(driver: Driver) -> bool:
+    """Whether the database is smaller than the memory that its administrator says it has for caches
+    (`effective_cache_size`), and reads ahead because nobody decided whether it should."""
+    try:
+        result = execute_directly(driver, _IS_IN_MEMORY)
+    except psycopg.Error as error:
+        if error.sqlstate is None:
+            raise
+        return False  # a server of another kind, which has no such settings
+    return result.get_value(0, 0) == b"t"
+
+
+def _set(settings: Mapping[str, str], *, local: bool) -> bytes:
+    """A command that changes settings; `local`: until the transaction ends. Names are constants.
+    Values are constants or numbers, except the schema, whose characters are validated when settings
+    are loaded."""
+    is_local = str(local).lower()
+    calls = (f"set_config('{name}', '{value}', {is_local})" for name, value in settings.items())
+    return f"SELECT {', '.join(calls)}".encode()
 
 
 def config_of(uri: str, **settings: Any) -> ConnectionConfig:

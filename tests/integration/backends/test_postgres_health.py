@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlalchemy.engine import make_url
 from memservice.domain.errors import Unavailable
 from memservice.domain.records import Fact
 from memservice.spi.storage import Transaction
+from memservice_postgres import connections
 from memservice_postgres.connections import Driver, driver_of
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.waiting_pool import is_full
@@ -158,8 +159,8 @@ def _text(uri: str) -> str:
     return make_url(uri).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def in_force(storage: PostgresStorage) -> dict[str, str]:
-    """The settings of a writing transaction."""
+def in_force(storage: PostgresStorage, settings: Sequence[str] = SETTINGS) -> dict[str, str]:
+    """These settings in a writing transaction."""
     values: dict[str, str] = {}
 
     def look(tx: Transaction) -> None:
@@ -167,7 +168,7 @@ def in_force(storage: PostgresStorage) -> dict[str, str]:
         values.update(
             {
                 name: driver.execute("SELECT current_setting(%s)", (name,)).fetchall()[0][0]
-                for name in SETTINGS
+                for name in settings
             }
         )
 
@@ -249,6 +250,46 @@ def test_without_a_pooler_settings_are_those_of_the_connection(uri: str) -> None
         assert driver.prepare_threshold is not None
         assert connection.exec_driver_sql("SHOW enable_seqscan").scalar() == "off"
     storage.close()
+
+
+class TestReadingAhead:
+    """Pages that the system has in memory are read without other processes."""
+
+    def pages_ahead(self, uri: str) -> str:
+        storage = opened(uri)
+        try:
+            return in_force(storage, ["effective_io_concurrency"]).popitem()[1]
+        finally:
+            storage.close()
+
+    def of_server(self, uri: str) -> str:
+        with connect(uri) as connection:
+            return str(connection.execute("SHOW effective_io_concurrency").fetchall()[0][0])
+
+    def test_a_database_that_fits_in_memory_is_not_read_ahead(self, uri: str) -> None:
+        assert self.of_server(uri) != "0"
+        assert self.pages_ahead(uri) == "0"
+
+    @pytest.mark.usefixtures("without_settings")
+    def test_behind_a_pooler_neither(self, uri: str) -> None:
+        assert self.pages_ahead(uri) == "0"
+
+    def test_a_database_larger_than_the_memory_is_read_as_the_server_does(self, uri: str) -> None:
+        small = make_url(uri).update_query_dict({"options": "-c effective_cache_size=1MB"})
+        small_uri = small.render_as_string(hide_password=False)
+        assert self.pages_ahead(small_uri) == self.of_server(uri)
+
+    def test_what_the_administrator_sets_applies(self, uri: str) -> None:
+        with connect(uri) as connection:
+            name = make_url(uri).database
+            connection.execute(f'ALTER DATABASE "{name}" SET effective_io_concurrency = 7'.encode())
+        assert self.pages_ahead(uri) == "7"
+
+    def test_a_server_that_does_not_know_these_settings_can_be_used(
+        self, uri: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connections, "_IS_IN_MEMORY", b"SELECT no_such_function()")
+        assert self.pages_ahead(uri) == self.of_server(uri)
 
 
 class TestPgBouncer:
