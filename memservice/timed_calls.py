@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextvars import copy_context
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -42,13 +43,16 @@ class TimedCalls:
         seconds: float,
         fn: Callable[[], T],
         is_outage: Callable[[Exception], bool] = lambda error: True,
+        *,
+        is_timed: bool = False,
     ) -> T:
         """What `fn` returns. Raises `CircuitOpen`, `TimeoutError` after `seconds`, and what `fn`
-        raises; `is_outage` says which of these errors keep further calls away."""
+        raises; `is_outage` says which of these errors keep further calls away. `is_timed`: `fn`
+        itself ends in time, so it runs in this thread."""
         if not self._allows(service):
             raise CircuitOpen(service)
         try:
-            answer = self.within(seconds, fn)
+            answer = _waited_for(fn) if is_timed else self.within(seconds, fn)
         except Exception as error:
             if isinstance(error, TimeoutError) or is_outage(error):
                 self._record_failure(service)
@@ -59,10 +63,8 @@ class TimedCalls:
     def within(self, seconds: float, fn: Callable[[], T]) -> T:
         """As `call`, for a service that is called even while it fails."""
         future = self._threads().submit(copy_context().run, fn)
-        about_to_wait()
         try:
-            with released():
-                return future.result(seconds)
+            return _waited_for(partial(future.result, seconds))
         except FutureTimeout:
             future.cancel()
             raise
@@ -99,3 +101,10 @@ class TimedCalls:
     def _record_failure(self, service: str) -> None:
         with self._lock:
             self._open_until[service] = time.monotonic() + OPEN_SECONDS
+
+
+def _waited_for(fn: Callable[[], T]) -> T:
+    """What `fn` returns, which mostly waits: others compute meanwhile."""
+    about_to_wait()
+    with released():
+        return fn()

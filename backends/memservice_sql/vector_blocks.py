@@ -144,11 +144,11 @@ class Nearest:
         if len(self._best) == self._k:
             floor = max(floor, self._best[-1].score)
         candidates = index[scores >= floor - ROUNDING]
-        # A matrix product may round equal rows differently, depending on their position; a sum per
-        # row does not.
+        # A matrix product may round equal rows differently, depending on their position; a product
+        # of each row in one piece does not.
         query, matrix = self._used(block, candidates)
-        products = np.multiply(matrix, query[:, None], dtype=np.float64)
-        exact = np.clip(products.sum(axis=0), -1.0, 1.0)
+        rows_in_one_piece = np.ascontiguousarray(matrix.T, np.float64)
+        exact = np.clip(np.vecdot(rows_in_one_piece, query.astype(np.float64)), -1.0, 1.0)
         rows = block.facts[candidates, ROW]
         hits = list(map(VectorHit, rows.tolist(), exact.tolist()))
         self._best = sorted([*self._best, *hits], key=lambda hit: (-hit.score, hit.key))[: self._k]

@@ -41,6 +41,7 @@ QUESTIONS: Mapping[str, tuple[tuple[Capability, str], ...]] = {
         (Capability.INLINE, "Is it local and fast enough to run inside a write?"),
         (Capability.SEMANTIC, "Do paraphrases have similar vectors?"),
         (Capability.REMOTE, "Does it wait on a network?"),
+        (Capability.TIMED, "Does a call for a query always end in time?"),
     ),
     REASONER: (
         (Capability.REMOTE, "Does it wait on a network?"),

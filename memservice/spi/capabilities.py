@@ -26,6 +26,10 @@ class Capability(StrEnum):
     """Embedder, reasoner: it waits for a network. A worker then runs several units of a reasoner at
     once."""
 
+    TIMED = "timed"
+    """Embedder: a call for a query returns or fails within `SEARCH_EMBED_TIMEOUT_SECONDS`. A search
+    then calls it in its own thread, and otherwise in another one, for which it waits so long."""
+
     COMPUTES = "computes"
     """Reasoner: it only computes, from its request alone. Background work then calls it in a
     separate process, which is ended when it takes too long. Without this, it is called in the

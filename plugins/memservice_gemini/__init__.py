@@ -60,7 +60,7 @@ def memservice_llms() -> Iterable[LanguageModelProvider]:
 @hookimpl
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=gemini`, or `EMBEDDING_MODEL_CONFIG__TRANSPORT=gemini`."""
-    can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
+    can = frozenset({Capability.SEMANTIC, Capability.REMOTE, Capability.TIMED})
     yield EmbedderProvider(
         name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can
     )

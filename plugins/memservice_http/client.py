@@ -120,8 +120,7 @@ class Endpoint:
         """Send a request and wait for the head of its answer. The caller closes the exchange.
 
         `timeout`: seconds of the whole exchange. `start_timeout`: seconds until
-        `ModelResponse.begun` is called. The exchange ends once `is_wanted` is false. Before the
-        connection is there, only the time for connecting is limited.
+        `ModelResponse.begun` is called. The exchange ends once `is_wanted` is false.
 
         Raises ModelFailure, or `Rejected` for a request that the server does not understand.
         """
@@ -175,7 +174,7 @@ class Endpoint:
                 },
                 timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
             )
-            return connection.send(request)
+            return connection.send(request, seconds)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
             return self._lost(error, seconds)
 

@@ -1,12 +1,17 @@
 """Connections to an endpoint. Each serves one exchange at a time, and another thread can cut it off
-in every phase of an exchange."""
+in every phase of an exchange.
+
+A connection is opened by a thread of its own: nothing limits how long a name server may take."""
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any
 
 import httpx
@@ -24,16 +29,44 @@ class Connection:
         self.client = client
         self._socket: socket.socket | None = None
         self._is_cut = False
+        self.is_usable = True
+        """False once opening it took too long: its thread may still be waiting."""
         self.idle_since = 0.0
 
     def begin(self) -> None:
         """Start a new exchange."""
         self._is_cut = False
 
-    def send(self, request: httpx.Request) -> httpx.Response:
-        """Send a request and wait for the head of its answer."""
+    def send(self, request: httpx.Request, seconds: float) -> httpx.Response:
+        """Send a request and wait for the head of its answer; if the connection has to be opened
+        first, at most so many seconds. Raises `httpx.HTTPError`."""
         request.extensions["trace"] = self._trace
-        return self.client.send(request, stream=True)
+        if self._is_open():
+            return self.client.send(request, stream=True)
+        head: Future[httpx.Response] = Future()
+        threading.Thread(
+            target=self._open_and_send, args=(request, head), name="connecting", daemon=True
+        ).start()
+        try:
+            return head.result(seconds)
+        except FutureTimeout:
+            self.is_usable = False
+            self.cut_off()
+            raise httpx.ConnectTimeout("", request=request) from None
+
+    def _open_and_send(self, request: httpx.Request, head: Future[httpx.Response]) -> None:
+        try:
+            head.set_result(self.client.send(request, stream=True))
+        except BaseException as error:  # raised in the thread that waits for the head
+            head.set_exception(error)
+
+    def _is_open(self) -> bool:
+        if self._socket is None or self._socket.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        # Between two exchanges, a server sends nothing but the end of the connection.
+        return not poll.poll(0)
 
     def cut_off(self) -> None:
         """End the exchange in progress: what it waits for fails at once. A connection that is not
@@ -71,6 +104,9 @@ class Connections:
         return connection
 
     def give_back(self, connection: Connection) -> None:
+        if not connection.is_usable:
+            connection.close()
+            return
         now = connection.idle_since = time.monotonic()
         with self._lock:
             self._idle.append(connection)

@@ -42,7 +42,9 @@ _TOO_MUCH = REJECTIONS | {413}
 class HttpEmbedder(ABC):
     """Safe to share between threads. `embed` raises ModelFailure."""
 
-    capabilities: frozenset[Capability] = frozenset({Capability.SEMANTIC, Capability.REMOTE})
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.SEMANTIC, Capability.REMOTE, Capability.TIMED}
+    )
     duplicate_distance: float | None = 0.05
 
     def __init__(

@@ -86,7 +86,7 @@ def memservice_llms() -> Iterable[LanguageModelProvider]:
 def memservice_embedders() -> Iterable[EmbedderProvider]:
     """`EMBEDDER=openai`, which setting `EMBEDDING_MODEL_CONFIG__TRANSPORT` or its base URL
     chooses."""
-    can = frozenset({Capability.SEMANTIC, Capability.REMOTE})
+    can = frozenset({Capability.SEMANTIC, Capability.REMOTE, Capability.TIMED})
     yield EmbedderProvider(
         name=NAME, open=_open_embedder, settings=EmbeddingSettings, capabilities=can
     )

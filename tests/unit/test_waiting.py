@@ -49,6 +49,17 @@ def test_the_caller_of_a_remote_service_reports_it(reports: list[str]) -> None:
     assert reports == [threading.current_thread().name]
 
 
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_a_call_that_ends_in_time_by_itself_needs_no_other_thread(
+    reports: list[str], is_timed: bool
+) -> None:
+    calls = TimedCalls("embed")
+    name = calls.call("name", 30.0, lambda: threading.current_thread().name, is_timed=is_timed)
+    calls.close()
+    assert (name == threading.current_thread().name) == is_timed
+    assert reports == [threading.current_thread().name]
+
+
 def test_the_caller_of_a_model_reports_it(reports: list[str], client: ModelClient) -> None:
     client.complete([Turn("user", "How are you?")])
     assert len(reports) == 1

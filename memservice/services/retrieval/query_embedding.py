@@ -50,7 +50,11 @@ def query_vector(rt: Runtime, embedder: Embedder, text: str) -> Vector | None:
     seconds = rt.settings.search.embed_timeout_seconds
     try:
         vectors = rt.embedder_calls.call(
-            embedder.id, seconds, lambda: embedder.embed([text], "query"), _is_outage
+            embedder.id,
+            seconds,
+            lambda: embedder.embed([text], "query"),
+            _is_outage,
+            is_timed=Capability.TIMED in embedder.capabilities,
         )
     except CircuitOpen:
         return None

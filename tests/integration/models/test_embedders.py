@@ -32,7 +32,7 @@ def test_no_request_is_sent_before_a_vector_is_needed(
     server.then(fails(500))
     embedder = open_embedder("openai", "/v1", model="nomic-embed-text")
     assert embedder.id == "openai:nomic-embed-text"
-    assert embedder.capabilities == {Capability.SEMANTIC, Capability.REMOTE}
+    assert embedder.capabilities == {Capability.SEMANTIC, Capability.REMOTE, Capability.TIMED}
     assert embedder.duplicate_distance == 0.05
     assert server.requests == []
 
