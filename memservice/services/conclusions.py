@@ -351,12 +351,12 @@ def _find(
     condition = parse_filters(options.filters, resources.CONCLUSION, workspace_id=workspace_id)
     lookup = Search.begin(rt, workspace_id, options.text, "search_memory")
     with rt.storage.read() as tx:
-        located = tx.workspaces.locate(workspace_id)
-        workspace = located.workspace
+        located = tx.workspaces.locate(workspace_id, peer_id=names[0])
+        workspace, observer = located.workspace, located.peer
         if workspace is None:
             return [], None
-        pair = tx.peers.by_slugs(workspace.key, names)
-        observer, observed = (pair.get(name) for name in names)
+        is_self = names[1] == names[0]
+        observed = observer if is_self else tx.peers.by_slug(workspace.key, names[1])
         if observer is None or observed is None:
             return [], None
         index_filter = IndexFilter(

@@ -227,6 +227,7 @@ READS: dict[str, tuple[int, Callable[[Sized], Any]]] = {
     ),
     "get conclusion": (2, _rt(lambda rt, s: concluding.get(rt, ME, WORKSPACE, s.concluded[3].uid))),
     "query conclusions": (7, lambda s: s.services.ask("how many herons", "ann", "bob")),
+    "query conclusions of oneself": (5, lambda s: s.services.ask("how many herons", "ann", "ann")),
     "query conclusions of a session": (
         7,
         _rt(lambda rt, s: concluding.query(rt, ME, WORKSPACE, "herons", filters=FEW)),

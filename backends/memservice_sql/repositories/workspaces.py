@@ -8,7 +8,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from memservice.domain.records import ACTIVE, ERASED_PREFIX, Message, Peer, Session, Workspace
+from memservice.domain.records import (
+    ACTIVE,
+    ERASED_PREFIX,
+    Message,
+    Peer,
+    Session,
+    Space,
+    Workspace,
+)
 from memservice.spi import repositories as base
 from memservice_sql import tables as t
 from memservice_sql.rows import SqlRows
@@ -86,6 +94,28 @@ class SqlWorkspaces(base.Workspaces):
             start += mapping.width if name_given is not None else 0
         workspace, session, peer, message = records
         return base.Located(workspace, session, peer, message, bool(row[start]))
+
+    def with_spaces(self, slug: str) -> tuple[Workspace | None, list[Space]]:
+        def write(slots: Slots) -> sa.Executable:
+            is_wanted = t.workspaces.c.slug == slots.take(t.workspaces.c.slug.type)
+            joined = t.workspaces.outerjoin(
+                t.spaces, t.spaces.c.workspace_key == t.workspaces.c.key
+            )
+            return (
+                sa.select(*t.workspaces.c, *t.spaces.c)
+                .select_from(joined)
+                .where(is_wanted, t.workspaces.c.state == sa.literal_column(f"'{ACTIVE}'"))
+                .order_by(t.spaces.c.key)
+            )
+
+        rows = self.rows.run(("with_spaces",), write, [slug]).fetchall()
+        if not rows:
+            return None, []
+        of_workspace: Any = self.rows.mapping(Workspace)
+        of_space: Any = self.rows.mapping(Space)
+        start = of_workspace.width
+        spaces = [of_space.one(row[start:]) for row in rows if row[start] is not None]
+        return of_workspace.one(rows[0][:start]), spaces
 
     def last_messages(self, keys: Sequence[int]) -> dict[int, datetime]:
         if not keys:

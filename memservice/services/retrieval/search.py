@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -76,8 +76,8 @@ class Search:
         if not text or not rt.has_remote_embedder:
             return cls(rt, text)
         with rt.storage.read_committed() as tx:
-            workspace = tx.workspaces.by_slug(workspace_id)
-            embedders = active_embedders(tx, workspace)
+            workspace, spaces = tx.workspaces.with_spaces(workspace_id)
+            embedders = active_embedders(spaces)
             if workspace is None or not embedders:
                 return cls(rt, text)
             query = analyse_query(tx, workspace.key, text)
@@ -137,9 +137,8 @@ class Search:
         ).best(limit)
 
 
-def active_embedders(tx: Transaction, workspace: Workspace | None) -> set[str]:
-    """Ids of the embedders of a workspace's active vector spaces."""
-    spaces = [] if workspace is None else tx.spaces.of_workspace(workspace.key)
+def active_embedders(spaces: Iterable[Space]) -> set[str]:
+    """Ids of the embedders of those of the vector spaces that are active."""
     return {space.embedder for space in spaces if space.state == ACTIVE}
 
 

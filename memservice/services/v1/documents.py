@@ -214,7 +214,7 @@ def query(
     with rt.storage.read() as tx:
         match = _find_collection(tx, principal, path)
         embedders = (
-            active_embedders(tx, match[0])
+            active_embedders(tx.spaces.of_workspace(match[0].key))
             if match is not None and rt.has_remote_embedder
             else set()
         )

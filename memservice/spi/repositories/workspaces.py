@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from memservice.domain.filters.ast import TRUE, Condition, all_of, equals
-from memservice.domain.records import ACTIVE, ERASED, Message, Peer, Session, Workspace
+from memservice.domain.records import ACTIVE, ERASED, Message, Peer, Session, Space, Workspace
 from memservice.spi.repositories.base import CREATED, Repository
 from memservice.spi.rows import Order
 
@@ -58,6 +58,13 @@ class Workspaces(Repository):
     def by_slug(self, slug: str, *, lock: bool = False) -> Workspace | None:
         """The active workspace of that slug."""
         return self.rows.get(Workspace, equals(slug=slug, state=ACTIVE), lock=lock)
+
+    def with_spaces(self, slug: str) -> tuple[Workspace | None, list[Space]]:
+        """The active workspace of that slug, and its vector spaces."""
+        workspace = self.by_slug(slug)
+        if workspace is None:
+            return None, []
+        return workspace, self.rows.page(Space, equals(workspace_key=workspace.key))
 
     def by_key(self, key: int, *, lock: bool = False) -> Workspace | None:
         """In any state."""

@@ -11,7 +11,7 @@ from memservice.domain import records as r
 from memservice.domain.filters.ast import equals
 from memservice.domain.records import ACTIVE
 from memservice.spi.storage import Storage
-from memservice.testing.storage.base import NOW, Chapter, Dataset, populate
+from memservice.testing.storage.base import NOW, Chapter, Dataset, new_workspace, populate
 
 
 class SpacesChapter(Chapter):
@@ -52,6 +52,19 @@ class SpacesChapter(Chapter):
             assert tx.spaces.of_workspace(dataset.workspace.key) == [retired, active, building]
             assert tx.spaces.of_workspace(other.workspace.key) == [of_other, wider_of_other]
             assert tx.spaces.embedders_in_use() == ["a-other", "m-new"]
+            assert tx.workspaces.with_spaces("w") == (
+                dataset.workspace,
+                [retired, active, building],
+            )
+
+    def test_a_workspace_without_spaces(self, storage: Storage) -> None:
+        empty = storage.write(lambda tx: tx.workspaces.save(new_workspace("empty")))
+        deleting = new_workspace("gone", 1, state=r.DELETING)
+        storage.write(lambda tx: tx.workspaces.save(deleting))
+        with storage.read() as tx:
+            assert tx.workspaces.with_spaces("empty") == (empty, [])
+            assert tx.workspaces.with_spaces("gone") == (None, [])
+            assert tx.workspaces.with_spaces("nowhere") == (None, [])
 
     def test_keys(self, storage: Storage) -> None:
         def add(uid: str, **values: Any) -> r.ApiKey:
