@@ -118,11 +118,12 @@ class VectorCache:
         index_filter: IndexFilter,
         fits: str,
         arguments: dict[str, Any],
+        read_state: Callable[[], int],
         count: Callable[[int], int] | None = None,
     ) -> Block | SignedRows | None:
         """Exactly the vectors that fit the filter, as the driver's transaction sees them, or their
         signatures; None if the database has to find the nearest. `fits` and `arguments`: the filter
-        as SQL.
+        as SQL. `read_state`: the state of the space, as the transaction sees it.
 
         `count`, for a space with an index: the number of vectors that fit, up to a limit. Then the
         cache takes only what fits in it, since the index finds others faster than they are read
@@ -137,7 +138,7 @@ class VectorCache:
             if now < cached.skipped_until:
                 return None
             if cached.state is not None or cached.needs_signatures:
-                state = driver.execute(_STATE, arguments).fetchall()[0][0]
+                state = read_state()
                 if state == cached.state:
                     return cached.snapshot()
                 cached.note(state)

@@ -23,6 +23,7 @@ from memservice_postgres.reals import FloatArray, vector_of
 from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 from memservice_postgres.vector_schema import PARTS
+from memservice_sql.rows import SqlRows
 from memservice_sql.signatures import MIN_REDUCTION, candidates_for
 from memservice_sql.text_cache import random_number
 from memservice_sql.vector_blocks import Block, Nearest
@@ -49,6 +50,12 @@ _CHANGED = f"""
     VALUES (%s, pg_backend_pid() %% {PARTS}, %s)
     ON CONFLICT (space_key, part) DO UPDATE SET revision = excluded.revision
 """  # noqa: S608 - a constant
+_STATES = """
+    SELECT space_key, bit_xor(revision)::bigint FROM vector_states
+    WHERE space_key = ANY(
+        ARRAY(SELECT key FROM spaces WHERE workspace_key = %(workspace)s) || %(space)s::bigint
+    ) GROUP BY space_key
+"""
 _PUT = """
     INSERT INTO vectors (space_key, row_key, session_key, author_key, observer_key, observed_key,
         level, at, vector)
@@ -214,6 +221,7 @@ class PostgresVectorIndex:
             index_filter,
             fits,
             arguments,
+            partial(_state, tx, driver, space),
             None if index is None else partial(_size, driver, index, index_filter, fits, arguments),
         )
         if isinstance(cached, Block):
@@ -248,6 +256,21 @@ def _note_change(driver: Driver, space: Space) -> None:
     """Tell the processes with vectors in memory that this transaction changes some of the space."""
     # pyrefly: ignore[bad-argument-type]  # made of constants
     driver.execute(_CHANGED, (space.key, random_number()))
+
+
+def _state(tx: Transaction | None, driver: Driver, space: Space) -> int:
+    """The state of a space (`memservice_postgres.vector_cache`). A snapshot reads those of all
+    spaces of the workspace at once, since a search may be of several kinds."""
+
+    rows = getattr(tx, "rows", None)
+    states: dict[int, int] = (
+        rows.once(("vectors", space.workspace_key), dict) if isinstance(rows, SqlRows) else {}
+    )
+    if space.key not in states:
+        values = {"workspace": space.workspace_key, "space": space.key}
+        states[space.key] = 0  # of a space that never had a vector
+        states.update(driver.execute(_STATES, values).fetchall())  # type: ignore[arg-type]
+    return states[space.key]
 
 
 def _compared(driver: Driver, fits: str, arguments: dict[str, Any]) -> list[VectorHit]:

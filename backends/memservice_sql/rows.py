@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memservice_sql.position_cache import PositionCache
 
 R = TypeVar("R", bound=Struct)
+T = TypeVar("T")
 
 
 class TableInfo(Struct, frozen=True):
@@ -99,7 +100,7 @@ class SqlRows:
         self.store = store
         self.read_only = read_only
         self.snapshot_reads: dict[Hashable, Any] | None = {} if is_snapshot else None
-        """What indexes have read in this snapshot, which does not change; None outside of one."""
+        """What was read in this snapshot, which does not change (`once`); None outside of one."""
         self._turn = turn
         self.use_connection(connection)
 
@@ -110,6 +111,14 @@ class SqlRows:
         self.connection = connection
         """The transaction's connection, for indexes in the same database."""
         self._cursor = cast(Cursor, connection.connection.cursor())
+
+    def once(self, name: Hashable, read: Callable[[], T]) -> T:
+        """What `read` returns. It is called once for each name in a snapshot."""
+        if self.snapshot_reads is None:
+            return read()
+        if name not in self.snapshot_reads:
+            self.snapshot_reads[name] = read()
+        return cast(T, self.snapshot_reads[name])
 
     def get(self, record: type[R], condition: Condition, *, lock: bool = False) -> R | None:
         values: list[Any] = []

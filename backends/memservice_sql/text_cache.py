@@ -322,17 +322,14 @@ class States:
         """`read`: of a workspace, the rows of its kinds: kind, documents, length, revision and
         removal."""
         rows = getattr(tx, "rows", None)
-        self._snapshot_reads = rows.snapshot_reads if isinstance(rows, SqlRows) else None
+        self._rows = rows if isinstance(rows, SqlRows) else None
         self._read = read
 
     def of(self, workspace_key: int, kind: int) -> TextState:
-        states: dict[int, TextState] | None = None
-        if self._snapshot_reads is not None:
-            states = self._snapshot_reads.get(("texts", workspace_key))
-        if states is None:
-            states = {row[0]: TextState(workspace_key, *row) for row in self._read(workspace_key)}
-            if self._snapshot_reads is not None:
-                self._snapshot_reads["texts", workspace_key] = states
+        def read() -> dict[int, TextState]:
+            return {row[0]: TextState(workspace_key, *row) for row in self._read(workspace_key)}
+
+        states = read() if self._rows is None else self._rows.once(("texts", workspace_key), read)
         return states.get(kind) or TextState(workspace_key, kind, 0, 0, 0, 0)
 
 

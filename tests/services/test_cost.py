@@ -285,6 +285,24 @@ def test_a_read_scans_no_large_table(sized: tuple[Sized, ...], name: str) -> Non
         ] == []
 
 
+@pytest.mark.slow
+def test_a_snapshot_reads_the_states_of_sessions_once(sized: tuple[Sized, ...]) -> None:
+    """A search looks for positions around its hits by words, and then around those by vectors."""
+    large = sized[-1]
+    keys = [message.key for message in large.message_rows[:200]]
+
+    def around(times: int) -> int:
+        large.statements.clear()
+        with large.services.rt.storage.read() as tx:
+            for _ in range(times):
+                assert set(keys) <= set(tx.messages.neighbourhood(keys, 2))
+        return sum("FROM sessions" in sql for sql in large.statements)
+
+    for _ in range(OFTEN):  # until the process has the session in memory
+        around(1)
+    assert (around(1), around(3)) == (1, 1)
+
+
 def _scans_table(step: str) -> bool:
     """Does a step of a plan read a whole large table, and not only an index?"""
     table = re.match(rf"(?:SCAN|(?:Parallel )?Seq Scan on) ({'|'.join(LARGE)})\b", step)

@@ -137,6 +137,7 @@ class SqlMessages(base.Messages):
         return self.rows.store.positions.around(_StoredPositions(self), keys, distance)
 
     def _states(self, session_keys: Sequence[int]) -> list[SessionState]:
+        """Those of active sessions, read once in a snapshot."""
         from memservice_sql.position_cache import SessionState
 
         dialect = self.rows.store.dialect
@@ -147,9 +148,14 @@ class SqlMessages(base.Messages):
             active = sessions.c.state == sa.literal_column(f"'{ACTIVE}'")
             return sa.select(*columns).where(dialect.one_of(sessions.c.key, slots), active)
 
-        values = [dialect.list_value(session_keys)]
-        rows = self.rows.run(("states of sessions",), write, values).fetchall()
-        return list(map(SessionState._make, rows))
+        states: dict[int, SessionState | None] = self.rows.once("states of sessions", dict)
+        missing = [key for key in session_keys if key not in states]
+        if missing:
+            values = [dialect.list_value(missing)]
+            rows = self.rows.run(("states of sessions",), write, values).fetchall()
+            states.update(dict.fromkeys(missing))
+            states.update({state.key: state for state in map(SessionState._make, rows)})
+        return [state for key in session_keys if (state := states[key]) is not None]
 
     def _positions_of(self, after: Mapping[int, int]) -> NDArray[np.int64]:
         """The columns of a `PositionTable`, and one more: the session's revision. By session and

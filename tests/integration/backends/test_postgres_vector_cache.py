@@ -7,10 +7,12 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from memservice.domain.errors import SchemaVersionError
 from memservice.domain.records import Space
@@ -18,6 +20,7 @@ from memservice.spi.index_filter import EVERYTHING, IndexFilter
 from memservice.spi.storage import Transaction
 from memservice.spi.vectors import VectorHit, VectorIndex
 from memservice.testing.indexes import Engine, RolledBack
+from memservice.testing.storage.base import new_workspace
 from memservice.testing.vectors import (
     OURS,
     THEIRS,
@@ -30,10 +33,11 @@ from memservice.testing.vectors import (
 from memservice_postgres import cached_vectors, vector_cache
 from memservice_postgres.cached_vectors import Matching
 from memservice_postgres.connections import config_of
-from memservice_postgres.narrowing import fitting
+from memservice_postgres.narrowing import driver_behind, fitting
 from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.vector_indexes import SpaceIndexes
 from memservice_postgres.vectors import PostgresVectorIndex
+from support.stores.plans import trace
 from support.stores.postgres_server import connect, drop_database
 from support.stores.postgres_store import empty, migrated, new_store, opened
 
@@ -366,3 +370,36 @@ def test_the_table_of_an_older_release_is_upgraded(
     finally:
         storage.close()
         drop_database(uri)
+
+
+def test_a_snapshot_reads_the_states_of_all_spaces_of_a_workspace_once(
+    storage: PostgresStorage, open_cached: Callable[..., PostgresVectorIndex]
+) -> None:
+    def add(tx: Transaction) -> list[Space]:
+        workspace = tx.workspaces.save(new_workspace("w"))
+        kinds = ("message", "conclusion")
+        return [
+            tx.spaces.save(replace(space(0, kind=kind), workspace_key=workspace.key))
+            for kind in kinds
+        ]
+
+    index = open_cached()
+    spaces = storage.write(add)
+    for each in spaces:
+        storage.write(partial(index.upsert, space=each, rows=[row(1), row(2)]))
+
+    def search() -> list[str]:
+        statements: list[str] = []
+        with storage.read() as tx:
+            trace(driver_behind(tx), statements)
+            for each in (*spaces, *spaces):
+                assert keys(index.query(tx, each, at_angle(0), 5, EVERYTHING)) == [1, 2]
+        return [sql for sql in statements if "FROM vector_states" in sql]
+
+    for _ in range(2):
+        search()
+    assert len(search()) == 1
+    storage.write(partial(index.upsert, space=spaces[1], rows=[row(3)]))
+    with storage.read() as tx:
+        row_keys = [keys(index.query(tx, each, at_angle(0), 5, EVERYTHING)) for each in spaces]
+    assert row_keys == [[1, 2], [1, 2, 3]]
