@@ -261,7 +261,6 @@ def _note_change(driver: Driver, space: Space) -> None:
 def _state(tx: Transaction | None, driver: Driver, space: Space) -> int:
     """The state of a space (`memservice_postgres.vector_cache`). A snapshot reads those of all
     spaces of the workspace at once, since a search may be of several kinds."""
-
     rows = getattr(tx, "rows", None)
     states: dict[int, int] = (
         rows.once(("vectors", space.workspace_key), dict) if isinstance(rows, SqlRows) else {}

@@ -224,9 +224,9 @@ def best(
     ids = np.concatenate([block.facts[ID] for block in blocks])
     lengths = np.concatenate([block.lengths for block in blocks])
     rows, numbers, counts_of_rows = _postings(blocks, masks, terms)
-    of_terms = np.array([term.weight for term in terms])
+    term_weights = np.array([term.weight for term in terms])
     # Summed in the order of the terms, so that equal sums are equal numbers.
-    weights = np.bincount(rows, of_terms[numbers], len(ids))
+    weights = np.bincount(rows, term_weights[numbers], len(ids))
     chosen = np.flatnonzero(np.bincount(rows, minlength=len(ids)))
     if len(chosen) > k:
         at_least = np.partition(weights[chosen], len(chosen) - k)[len(chosen) - k]

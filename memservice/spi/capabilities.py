@@ -27,8 +27,9 @@ class Capability(StrEnum):
     once."""
 
     TIMED = "timed"
-    """Embedder: a call for a query returns or fails within `SEARCH_EMBED_TIMEOUT_SECONDS`. A search
-    then calls it in its own thread, and otherwise in another one, for which it waits so long."""
+    """Embedder: a call for a query returns or fails within `SEARCH_EMBED_TIMEOUT_SECONDS`. The
+    thread of the request then makes it. Without this, another thread does, and the request waits
+    for it that long at most."""
 
     COMPUTES = "computes"
     """Reasoner: it only computes, from its request alone. Background work then calls it in a

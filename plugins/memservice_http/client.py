@@ -120,7 +120,8 @@ class Endpoint:
         """Send a request and wait for the head of its answer. The caller closes the exchange.
 
         `timeout`: seconds of the whole exchange. `start_timeout`: seconds until
-        `ModelResponse.begun` is called. The exchange ends once `is_wanted` is false.
+        `ModelResponse.begun` is called. The exchange ends once `is_wanted` is false, or, while
+        its connection is being opened, when that has ended.
 
         Raises ModelFailure, or `Rejected` for a request that the server does not understand.
         """

@@ -52,7 +52,8 @@ class Connection:
         except FutureTimeout:
             self.is_usable = False
             self.cut_off()
-            raise httpx.ConnectTimeout("", request=request) from None
+            # Opening and answering together: neither alone is known to have taken so long.
+            raise httpx.TimeoutException("", request=request) from None
 
     def _open_and_send(self, request: httpx.Request, head: Future[httpx.Response]) -> None:
         try:
