@@ -3,7 +3,8 @@ requests, and answers those itself that do not wait for anything.
 
 To hand a request to another thread costs as much as a cheap request itself, and threads that run at
 the same time wait for Python's lock after each system call. A request that waits, or takes long,
-gives the lead to another thread, and keeps its own.
+gives the lead to another thread, and keeps its own. After it has waited for another program
+(`compute_lock.released`), it resumes when no other request computes.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from queue import SimpleQueue
+from typing import NamedTuple
 
-from memservice.spi import waiting
+from memservice.compute_lock import compute_freely, compute_under
+from memservice.serving.computing import Computing, Mailbox
 
 log = logging.getLogger("memservice.server")
 
@@ -27,7 +30,7 @@ LEAD_SECONDS = 0.01
 beside it. Also the interval at which a thread looks for such jobs."""
 MAX_NEW = 2
 """Number of new jobs that run at the same time. Python runs one thread at a time: with more, all of
-them take longer."""
+them take longer. The second one begins when the first has computed for `LEAD_SECONDS`."""
 NEW_SECONDS = 0.05
 """How long a job is new. One that takes longer, or reports that it waits, does not count."""
 TURN_SECONDS = 0.005
@@ -45,11 +48,6 @@ class _Next(Enum):
     TURN = auto()
     IDLE = auto()
     END = auto()
-
-
-_Mailbox = SimpleQueue[bool]
-"""Wakes an idle thread: True, to lead or to do the next job; False, to end. Each thread is known by
-its own."""
 
 
 class Threads:
@@ -70,16 +68,18 @@ class Threads:
         """Held during a turn."""
         self._started = self._busy = 0
         """Threads, and jobs in progress."""
-        self._idle: list[_Mailbox] = []
-        """Of threads without a job that do not lead. The last one is used first."""
-        self._leader: _Mailbox | None = None
+        self._idle: list[Mailbox] = []
+        """Of threads without a job that do not lead, which True lets lead or do the next job, and
+        False end. The last one is used first."""
+        self._leader: Mailbox | None = None
         self._jobs: deque[Job] = deque()
         self._since: deque[float] = deque()
         """When each of them was submitted (monotonic seconds)."""
-        self._new: dict[Job, float] = {}
-        """New jobs, and when each began."""
+        self._new: dict[Mailbox, float] = {}
+        """The threads that do new jobs, and when each job began."""
         self._began = 0.0
         """When the leader's job began; 0.0: it has none."""
+        self._computing = Computing()
         self._turned = 0.0
         """When the last turn ended."""
         self._next_log = 0.0
@@ -139,14 +139,14 @@ class Threads:
             if mailbox is not None:
                 mailbox.put(True)
 
-    def _thread(self) -> _Mailbox | None:
+    def _thread(self) -> Mailbox | None:
         """An idle thread, or a new one. None if there are enough, of which one has just been woken,
         or if the system has no more threads for this process: `_watch` tries again."""
         if self._idle:
             return self._idle.pop()
         if self._started > self._number:
             return None
-        mailbox: _Mailbox = SimpleQueue()
+        mailbox: Mailbox = SimpleQueue()
         name = f"request_{self._started + 1}"
         try:
             threading.Thread(target=self._run, args=(mailbox,), name=name).start()
@@ -161,9 +161,14 @@ class Threads:
 
     @property
     def _can_begin(self) -> bool:
-        return bool(self._jobs) and self._busy < self._number and len(self._new) < MAX_NEW
+        return (
+            bool(self._jobs)
+            and self._busy < self._number
+            and len(self._new) < MAX_NEW
+            and (self._computing.is_free or self._computing.is_longer_than(LEAD_SECONDS))
+        )
 
-    def _run(self, mailbox: _Mailbox) -> None:
+    def _run(self, mailbox: Mailbox) -> None:
         following: Job | _Next = _Next.IDLE
         while following is not _Next.END:
             if following is _Next.IDLE:
@@ -177,7 +182,7 @@ class Threads:
         with self._lock:
             self._started -= 1
 
-    def _next(self, mailbox: _Mailbox, *, has_turned: bool = False) -> Job | _Next:
+    def _next(self, mailbox: Mailbox, *, has_turned: bool = False) -> Job | _Next:
         with self._lock:
             leads = self._leader is mailbox
             self._began = 0.0 if leads else self._began
@@ -187,12 +192,11 @@ class Threads:
                 job = self._jobs.popleft()
                 self._since.popleft()
                 self._busy += 1
-                self._new[job] = now
+                self._new[mailbox] = now
                 if leads:
                     self._began = now
-                if self._asleep is not None:
-                    self._asleep.put(None)
-                    self._asleep = None
+                self._computing.begin(mailbox)
+                self._wake_watch()
                 return job
             if self._is_ending:
                 return _Next.END
@@ -201,25 +205,35 @@ class Threads:
             self._idle.append(mailbox)
             return _Next.IDLE
 
-    def _do(self, job: Job, mailbox: _Mailbox) -> None:
-        def about_to_wait() -> None:
-            with self._lock:
-                if self._new.pop(job, None) is None:
-                    return
-                if self._leader is mailbox:
-                    self._lead_elsewhere()
-                else:
-                    self._help()
-
-        waiting.on_wait(about_to_wait)
+    def _do(self, job: Job, mailbox: Mailbox) -> None:
+        compute_under(_Lock(self, mailbox), has_lock=True)
         try:
             job()
         except BaseException:
             log.exception("a request could not be answered")
-        waiting.on_wait(None)
+        compute_freely()
         with self._lock:
-            self._new.pop(job, None)
             self._busy -= 1
+            self._new.pop(mailbox, None)
+            self._computing.end(mailbox)
+
+    def wait(self, mailbox: Mailbox) -> None:
+        """The job of this thread is going to wait: others compute meanwhile, and one leads."""
+        with self._lock:
+            self._new.pop(mailbox, None)
+            self._computing.end(mailbox)
+            if self._leader is mailbox:
+                self._lead_elsewhere()
+            else:
+                self._help()
+
+    def resume(self, mailbox: Mailbox) -> None:
+        """Return when this thread, whose job has waited, may compute."""
+        with self._lock:
+            can_compute = self._computing.resume(mailbox)
+            self._wake_watch()
+        if not can_compute:
+            mailbox.get()
 
     def _take_turn(self) -> None:
         with self._turning:
@@ -235,15 +249,20 @@ class Threads:
         if self.failure is not None:
             self._failed()
 
+    def _wake_watch(self) -> None:
+        if self._asleep is not None:
+            self._asleep.put(None)
+            self._asleep = None
+
     def _watch(self) -> None:
         """Let another thread lead while a job takes long, and others begin when it is not new."""
         used_at = time.monotonic()
-        while not self._is_ending or self._jobs:
+        while not self._has_ended:
             time.sleep(LEAD_SECONDS)
             asleep: SimpleQueue[None] | None = None
             with self._lock:
                 now = time.monotonic()
-                if self._new or self._began:
+                if self._new or self._began or not self._computing.is_free:
                     used_at = now
                     self._look(now)
                 elif now - used_at > IDLE_SECONDS:
@@ -252,9 +271,30 @@ class Threads:
                 asleep.get()
                 used_at = time.monotonic()
 
+    @property
+    def _has_ended(self) -> bool:
+        with self._lock:
+            is_turning = self._turning.locked()  # first: a turn may still submit jobs
+            return self._is_ending and not (is_turning or self._jobs or self._busy)
+
     def _look(self, now: float) -> None:
-        for job in [job for job, began in self._new.items() if now - began > NEW_SECONDS]:
-            del self._new[job]
+        for thread in [key for key, began in self._new.items() if now - began > NEW_SECONDS]:
+            del self._new[thread]
+        self._computing.expire()
         if self._began and now - self._began > LEAD_SECONDS:
             self._lead_elsewhere()
         self._help()
+
+
+class _Lock(NamedTuple):
+    """What the job of a thread computes under: `memservice.compute_lock.Lock`."""
+
+    threads: Threads
+    mailbox: Mailbox
+
+    def acquire(self) -> bool:
+        self.threads.resume(self.mailbox)
+        return True
+
+    def release(self) -> None:
+        self.threads.wait(self.mailbox)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from memservice import compute_lock
-from memservice.compute_lock import ComputeLock, released
+from memservice.compute_lock import ComputeLock, compute_freely, compute_under, released
 from memservice.reasoning.client import ModelClient
 from memservice.spi.llm import Completion, CompletionRequest, Turn
 from memservice.spi.reasoner import Origin
@@ -135,6 +135,46 @@ def test_a_wait_within_a_wait_gives_the_lock_up_until_both_have_ended(lock: Comp
 
     assert lock.run(work) == (True, False)
     assert is_free(lock)
+
+
+class Calls:
+    """A lock that notes its calls, and is not to be had in time if it is `late`."""
+
+    def __init__(self, *, is_late: bool = False) -> None:
+        self.calls: list[str] = []
+        self._is_late = is_late
+
+    def acquire(self) -> bool:
+        self.calls.append("acquire")
+        return not self._is_late
+
+    def release(self) -> None:
+        self.calls.append("release")
+
+
+def test_a_lock_is_released_only_where_a_thread_waits() -> None:
+    lock = Calls()
+    compute_under(lock, has_lock=True)
+    assert lock.calls == []
+    about_to_wait()
+    with released():
+        assert lock.calls == ["release"]
+    assert lock.calls == ["release", "acquire"]
+    compute_freely()
+    about_to_wait()
+    with released():
+        pass
+    assert lock.calls == ["release", "acquire"]
+
+
+def test_a_lock_that_a_thread_does_not_have_is_not_released() -> None:
+    lock = Calls(is_late=True)
+    compute_under(lock, has_lock=False)
+    for _ in range(2):
+        with released():
+            about_to_wait()
+    compute_freely()
+    assert lock.calls == ["acquire", "acquire"]
 
 
 def test_nothing_happens_in_other_threads() -> None:

@@ -10,6 +10,8 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
+from memservice.compute_lock import released
+from memservice.serving import computing
 from memservice.serving import threads as serving_threads
 from memservice.serving.threads import Job, Threads
 from memservice.spi.waiting import about_to_wait
@@ -401,8 +403,190 @@ def test_idle_threads_end() -> None:
     assert_ended(*blocked.threads, *loop.leaders)
 
 
+class Waiting:
+    """Jobs that wait for another program until they are told to go on, and then compute until they
+    are told to end."""
+
+    def __init__(self, number: int) -> None:
+        self.waits: list[int] = []
+        self.resumed: list[int] = []
+        self._answered = [threading.Event() for _ in range(number)]
+        self._may_end = [threading.Event() for _ in range(number)]
+        self.ended: list[int] = []
+
+    def job(self, number: int, *, waits: int = 1) -> Job:
+        def run() -> None:
+            for _ in range(waits):
+                with released():
+                    self.waits.append(number)
+                    assert self._answered[number].wait(SECONDS)
+                self.resumed.append(number)
+                assert self._may_end[number].wait(SECONDS)
+                self._answered[number].clear()
+                self._may_end[number].clear()
+            self.ended.append(number)
+
+        return run
+
+    def answer(self, number: int) -> None:
+        self._answered[number].set()
+
+    def end(self, number: int) -> None:
+        self._may_end[number].set()
+
+
+@pytest.fixture
+def jobs_may_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as they want."""
+    monkeypatch.setattr(computing, "MAX_SECONDS", 1_000.0)
+
+
+def waiting(loop: Loop) -> int:
+    """Number of jobs that would resume."""
+    return len(loop.threads._computing._resuming)
+
+
+@pytest.mark.usefixtures("jobs_may_compute")
+def test_jobs_resume_one_after_the_other_in_the_order_of_their_answers(unwatched: Loop) -> None:
+    jobs = Waiting(4)
+    unwatched.arrive(*map(jobs.job, range(4)))
+    eventually(lambda: jobs.waits == [0, 1, 2, 3])
+    order = [2, 0, 3, 1]
+    for number, job in enumerate(order):
+        jobs.answer(job)
+        eventually(lambda number=number: jobs.resumed and waiting(unwatched) == number)  # type: ignore[misc]
+    for number, job in enumerate(order):
+        eventually(lambda number=number: jobs.resumed == order[: number + 1])  # type: ignore[misc]
+        jobs.end(job)
+    eventually(lambda: jobs.ended == order)
+
+
+@pytest.mark.usefixtures("jobs_may_compute")
+def test_no_job_begins_while_another_one_has_resumed(unwatched: Loop) -> None:
+    jobs, began = Waiting(1), threading.Event()
+    unwatched.arrive(jobs.job(0))
+    eventually(lambda: jobs.waits == [0])
+    jobs.answer(0)
+    eventually(lambda: jobs.resumed == [0])
+    unwatched.arrive(began.set)
+    eventually(lambda: unwatched.threads.waiting == 1)
+    assert not began.wait(5 * SHORT)
+    jobs.end(0)
+    assert began.wait(SECONDS), "its thread begins it: the leader waits in its turn"
+    eventually(lambda: jobs.ended == [0])
+
+
+@pytest.mark.usefixtures("jobs_may_compute")
+def test_others_begin_and_resume_when_a_job_waits_again(unwatched: Loop) -> None:
+    jobs, began = Waiting(2), threading.Event()
+    unwatched.arrive(jobs.job(0, waits=2), jobs.job(1))
+    eventually(lambda: jobs.waits == [0, 1])
+    jobs.answer(0)
+    eventually(lambda: jobs.resumed == [0])
+    jobs.answer(1)
+    eventually(lambda: waiting(unwatched) == 1)
+    unwatched.arrive(began.set)
+    eventually(lambda: unwatched.threads.waiting == 1)
+    jobs.end(0)
+    eventually(lambda: jobs.resumed == [0, 1])
+    eventually(lambda: jobs.waits == [0, 1, 0])
+    jobs.end(1)
+    assert began.wait(SECONDS)
+    eventually(lambda: jobs.ended == [1])
+    jobs.answer(0)
+    eventually(lambda: jobs.resumed == [0, 1, 0])
+    jobs.end(0)
+    eventually(lambda: jobs.ended == [1, 0])
+
+
+@pytest.mark.usefixtures("jobs_may_compute")
+def test_jobs_begin_beside_one_that_computes_for_long_after_a_wait(
+    large: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the thread that notices it had nothing to do."""
+    monkeypatch.setattr(serving_threads, "IDLE_SECONDS", SHORT)
+    jobs, began = Waiting(1), threading.Event()
+    large.arrive(jobs.job(0))
+    eventually(lambda: jobs.waits == [0])
+    eventually(lambda: large.threads._asleep is not None)
+    jobs.answer(0)
+    eventually(lambda: jobs.resumed == [0])
+    large.arrive(began.set)
+    assert began.wait(SECONDS)
+    jobs.end(0)
+    eventually(lambda: jobs.ended == [0])
+
+
+def test_jobs_resume_beside_one_that_computes_for_long(large: Loop) -> None:
+    jobs, long = Waiting(3), Blocked(1)
+    large.arrive(*map(jobs.job, range(3)))
+    eventually(lambda: sorted(jobs.waits) == [0, 1, 2])
+    large.arrive(long.job(0))
+    eventually(lambda: long.began == [0])
+    for number in range(3):
+        jobs.answer(number)
+    eventually(lambda: len(jobs.resumed) == 3)
+    for number in range(3):
+        jobs.end(number)
+    eventually(lambda: sorted(jobs.ended) == [0, 1, 2])
+    long.end(0)
+    eventually(lambda: long.ended == [0])
+
+
+@pytest.mark.usefixtures("jobs_may_compute")
+def test_a_job_that_has_waited_and_fails_lets_the_next_one_resume(
+    unwatched: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs, may_fail = Waiting(1), threading.Event()
+
+    def fail() -> None:
+        with released():
+            pass
+        assert may_fail.wait(SECONDS)
+        raise RuntimeError("a fault")
+
+    unwatched.arrive(jobs.job(0))
+    eventually(lambda: jobs.waits == [0])
+    with caplog.at_level(logging.ERROR, "memservice.server"):
+        unwatched.arrive(fail)
+        eventually(lambda: unwatched.threads._busy == 2)
+        jobs.answer(0)
+        eventually(lambda: waiting(unwatched) == 1)
+        may_fail.set()
+        eventually(lambda: jobs.resumed == [0])
+        eventually(lambda: "a fault" in caplog.text)
+    jobs.end(0)
+    eventually(lambda: jobs.ended == [0])
+
+
+@pytest.mark.parametrize("seconds", [0.01, 1_000.0])
+def test_jobs_that_wait_are_done_before_the_threads_end(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that computes for long when the others would resume, or not."""
+    monkeypatch.setattr(computing, "MAX_SECONDS", seconds)
+    loop, jobs = Loop(4), Waiting(4)
+    loop.threads.start()
+    loop.arrive(*map(jobs.job, range(4)))
+    eventually(lambda: sorted(jobs.waits) == [0, 1, 2, 3])
+    loop.threads.shutdown(loop.wake)
+    for number in range(4):
+        jobs.answer(number)
+    if seconds < 1:
+        eventually(lambda: len(jobs.resumed) == 4)
+    for number in range(4):
+        jobs.end(number)
+    eventually(lambda: sorted(jobs.ended) == [0, 1, 2, 3])
+    eventually(lambda: loop.threads._started == 0)
+
+
 def test_a_report_of_any_other_thread_changes_nothing() -> None:
     about_to_wait()
+
+
+def wait_a_little() -> None:
+    with released():
+        time.sleep(SHORT / 5)
 
 
 def test_many_jobs_of_all_kinds_are_each_done_once(large: Loop) -> None:
@@ -413,11 +597,12 @@ def test_many_jobs_of_all_kinds_are_each_done_once(large: Loop) -> None:
         about_to_wait,
         lambda: time.sleep(SHORT / 5),
         lambda: time.sleep(3 * serving_threads.LEAD_SECONDS),
+        wait_a_little,
     ]
 
     def job(number: int) -> Job:
         def run() -> None:
-            kinds[(number * 7 + number // 5) % 4 if number % 41 else 3]()
+            kinds[(number * 7 + number // 5) % 5 if number % 41 else 3]()
             done.append(number)
 
         return run
@@ -427,5 +612,6 @@ def test_many_jobs_of_all_kinds_are_each_done_once(large: Loop) -> None:
     eventually(lambda: len(done) == 1_000)
     assert sorted(done) == list(range(1_000))
     eventually(lambda: large.threads._busy == 0)
-    assert large.threads.waiting == 0
+    assert large.threads.waiting == waiting(large) == 0
+    assert large.threads._computing.is_free
     assert large.threads._started <= 21
