@@ -60,6 +60,9 @@ has waited this long, further ones are answered with 503: their clients would pr
 before it is their turn. Many short requests at once are not refused."""
 OVERLOAD_LOG_SECONDS = 10.0
 """Minimum interval of the log lines about that."""
+ACCEPT_SECONDS = 0.005
+"""Interval at which a process accepts connections while requests wait for a thread in it: another
+process may have a free one."""
 CHECK_SECONDS = 0.25
 """Interval of the check for expired connections."""
 PARENT_SECONDS = 1.0
@@ -100,7 +103,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         """Held while a connection begins or ends to be among gunicorn's kept-alive ones."""
         self._threads = Threads(self.cfg.threads, self._turn, self._wake_main)
         self._wait_slots = threading.BoundedSemaphore(max(1, self.cfg.threads // 2))
-        self._next_check = self._next_notice = 0.0
+        self._next_accept = self._next_check = self._next_notice = 0.0
         self._is_stopping = False
         self._max_queued = QUEUED_PER_THREAD * self.cfg.threads
         self._refused, self._next_overload_log = 0, 0.0
@@ -162,7 +165,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             self.notify()
         seconds = PARENT_SECONDS
         if self.alive:
-            can_accept = self.nr_conns < self.worker_connections
+            pause = self._accept_pause(now)
+            seconds = min(seconds, pause) if pause > 0 else seconds
+            can_accept = self.nr_conns < self.worker_connections and pause <= 0
             if can_accept != self._accepting:
                 self.set_accept_enabled(can_accept)
         else:
@@ -174,6 +179,12 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
         self.wait_for_and_dispatch_events(seconds if can_wait else 0)
         self.murder_keepalived()
         self.murder_pending()
+
+    def _accept_pause(self, now: float) -> float:
+        """Seconds until this process accepts a connection; 0 or less: it does."""
+        if not self._threads.waiting or self._is_overloaded():  # which refuses further requests
+            return 0.0
+        return self._next_accept - now
 
     def accept(self, listener: Any) -> None:
         if not self._plain:
@@ -189,15 +200,15 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
             elif error.errno not in _GONE:
                 raise
             return
+        now = time.monotonic()
+        self._next_accept = now + ACCEPT_SECONDS
         self.nr_conns += 1
         conn = TConn(self.cfg, ClientSocket.of(accepted), client, listener.getsockname())
         conn.data_ready = True
         if self._parses_usual and isinstance(client, tuple):
             conn.parser = Parser(self.cfg, conn.sock, client, conn.server)
         conn.sock.wait_slots = self._wait_slots
-        conn.sock.deadline = time.monotonic() + (
-            FIRST_REQUEST_SECONDS if self.alive else STOPPING_SECONDS
-        )
+        conn.sock.deadline = now + (FIRST_REQUEST_SECONDS if self.alive else STOPPING_SECONDS)
         self._await(conn)
 
     def enqueue_req(self, conn: TConn) -> None:

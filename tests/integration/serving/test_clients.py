@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import selectors
 import socket
 import subprocess
@@ -17,9 +19,10 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.workers.gthread import TConn
 
-from memservice.serving import client_socket
+from memservice.serving import client_socket, clients
 from memservice.serving.client_socket import ClientSocket
 from memservice.serving.clients import BufferingWorker
+from memservice.serving.threads import Threads
 from support.processes import preloaded
 from support.processes.command import environment
 from support.processes.processes import eventually
@@ -281,3 +284,70 @@ def test_a_connection_is_not_watched_while_it_sends_more_than_one_request(
     loop.turn()
     assert len(loop.handed_over) == 4
     loop.poller.close()
+
+
+class Accepting:
+    """A process that accepts connections, whose threads have as many requests waiting as a test
+    says."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.worker = BufferingWorker(
+            1, os.getpid(), [self.listener], None, 30, Config(), logging.getLogger("gunicorn")
+        )
+        self.worker.poller = selectors.DefaultSelector()
+        self._clients: list[socket.socket] = []
+        self.requests_wait = False
+
+    def connect(self) -> None:
+        self._clients.append(socket.create_connection(self.listener.getsockname()))
+
+    def accepted_in_a_turn(self, *, can_wait: bool = False) -> int:
+        before = self.worker.nr_conns
+        self.worker._turn(can_wait)
+        return int(self.worker.nr_conns - before)
+
+    def close(self) -> None:
+        for key in list(self.worker.poller.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self.worker.poller.close()
+        self.worker.tmp.close()
+        for each in (self.listener, *self._clients):
+            each.close()
+
+
+@pytest.fixture
+def accepting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accepting]:
+    process = Accepting()
+    waiting = property(lambda threads: int(process.requests_wait))
+    monkeypatch.setattr(Threads, "waiting", waiting)
+    yield process
+    process.close()
+
+
+def test_connections_are_left_to_other_processes_while_requests_wait(
+    accepting: Accepting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "ACCEPT_SECONDS", 1_000.0)
+    for _ in range(5):
+        accepting.connect()
+    assert accepting.accepted_in_a_turn() == 1
+    accepting.requests_wait = True
+    assert [accepting.accepted_in_a_turn() for _ in range(3)] == [0, 0, 0]
+    with monkeypatch.context() as overloaded:
+        overloaded.setattr(BufferingWorker, "_is_overloaded", lambda self: True)
+        assert accepting.accepted_in_a_turn() == 1, "it refuses their requests"
+    accepting.requests_wait = False
+    assert [accepting.accepted_in_a_turn() for _ in range(3)] == [1, 1, 1]
+
+
+def test_a_process_accepts_connections_at_intervals_while_requests_wait(
+    accepting: Accepting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for anything else: all processes may be as busy."""
+    monkeypatch.setattr(clients, "PARENT_SECONDS", 3 * PATIENCE)
+    accepting.requests_wait = True
+    for _ in range(4):
+        accepting.connect()
+    for _ in range(4):
+        eventually(lambda: accepting.accepted_in_a_turn(can_wait=True) == 1)
