@@ -25,13 +25,15 @@ from support.stores.postgres_server import connect
 PATIENCE = 60.0
 
 
-def eventually(condition: Callable[[], bool], what: str = "") -> float:
+def eventually(condition: Callable[[], bool], what: str | Callable[[], str] = "") -> float:
     """Wait until it holds; returns how many seconds that took. Tests have no limits of their own:
-    those that fit an idle machine fail on a busy one."""
+    those that fit an idle machine fail on a busy one. A function describes what there is in the
+    end, if it does not hold."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > PATIENCE:
-            raise AssertionError(f"did not come true within {PATIENCE:.0f} s: {what}")
+            described = what if isinstance(what, str) else what()
+            raise AssertionError(f"did not come true within {PATIENCE:.0f} s: {described}")
         time.sleep(0.05)
     return time.monotonic() - began
 

@@ -96,8 +96,14 @@ class Delivery:
         expected = [(text, 1) for text in texts]
         return eventually(
             lambda: self.texts() == expected and self.idle(),
-            what=f"{texts}, there is {self.texts()}",
+            what=lambda: f"{texts}, there is {self.texts()}\n{self._state()}",
         )
+
+    def _state(self) -> str:
+        """Tasks, leases, and what the workers have logged."""
+        tasks, leases = self.rows("SELECT * FROM tasks"), self.rows("SELECT * FROM leases")
+        logs = "\n".join(map(self.log, range(len(self.workers))))
+        return f"tasks {tasks}\nleases {leases}\n{logs}"
 
     def idle(self) -> bool:
         waits = self.rows("SELECT 1 FROM tasks WHERE state = 'pending' AND kind != 'dream_timer'")
