@@ -90,13 +90,18 @@ class Delivery:
             "SELECT content, times_derived FROM conclusions WHERE state = 'live' ORDER BY key"
         )
 
-    def derived(self, *texts: str) -> float:
-        """Wait until these are the conclusions, in this order and each once, and nothing is left to
-        do. Returns how long it took."""
+    def derived(self, *texts: str, in_order: bool = True) -> float:
+        """Wait until these are the conclusions, each once, and nothing is left to do. Returns how
+        long it took. `in_order`: they were stored in this order."""
         expected = [(text, 1) for text in texts]
+
+        def are_derived() -> bool:
+            stored = self.texts()
+            same = stored == expected if in_order else sorted(stored) == sorted(expected)
+            return same and self.idle()
+
         return eventually(
-            lambda: self.texts() == expected and self.idle(),
-            what=lambda: f"{texts}, there is {self.texts()}\n{self._state()}",
+            are_derived, what=lambda: f"{texts}, there is {self.texts()}\n{self._state()}"
         )
 
     def _state(self) -> str:
