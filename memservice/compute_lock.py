@@ -22,8 +22,7 @@ class Lock(Protocol):
     """A lock that a thread has while it computes."""
 
     def acquire(self) -> bool:
-        """Wait for the lock. False: it was not to be had in time, and the thread computes without
-        it."""
+        """Wait for the lock. False: the thread did not get it in time, and computes without it."""
         ...
 
     def release(self) -> None:

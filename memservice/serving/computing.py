@@ -11,8 +11,8 @@ Mailbox = SimpleQueue[bool]
 """Wakes a thread, which is known by it."""
 
 MAX_SECONDS = 0.05
-"""How long a thread that computes keeps those waiting that would resume: it may wait for something
-without saying so."""
+"""How long a thread that computes keeps others from resuming: it may wait for something without
+saying so."""
 
 
 class Computing:

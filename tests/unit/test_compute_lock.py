@@ -138,7 +138,7 @@ def test_a_wait_within_a_wait_gives_the_lock_up_until_both_have_ended(lock: Comp
 
 
 class Calls:
-    """A lock that notes its calls, and is not to be had in time if it is `late`."""
+    """A lock that records its calls. If it `is_late`, a thread does not get it in time."""
 
     def __init__(self, *, is_late: bool = False) -> None:
         self.calls: list[str] = []
