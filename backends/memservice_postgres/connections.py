@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError
 from memservice.domain.errors import ConfigurationError
 from memservice_postgres.integers import IntegerListDumper
 from memservice_postgres.json_text import read
+from memservice_postgres.reader import Reader
 from memservice_postgres.reals import FloatArray, FloatArrayDumper
 
 
@@ -33,6 +34,14 @@ class Driver(psycopg.Connection[tuple[Any, ...]]):
     may not exist in the next transaction."""
     settings = b""
     """Follows `BEGIN`: applies the settings that a pooler dropped, for one transaction."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.reader = Reader(self)
+
+    def close(self) -> None:
+        self.reader.clear()
+        super().close()
 
 
 PREPARED_AFTER = 3

@@ -31,7 +31,7 @@ from memservice_postgres.json_text import encode, encode_rows, read
 from memservice_postgres.waiting_pool import WaitingPool
 from memservice_sql.dialect import JsonLeaf, SqlDialect
 from memservice_sql.row_turns import Turn
-from memservice_sql.statements import Cursor, Slots
+from memservice_sql.statements import Cursor, Executor, Slots
 from memservice_sql.tables import metadata
 
 MIGRATION_SECONDS = 120
@@ -179,6 +179,9 @@ class PostgresDialect(SqlDialect):
             if isinstance(error, psycopg.errors.UniqueViolation)
             else None
         )
+
+    def reader(self, connection: sa.Connection) -> Executor:
+        return driver_of(connection).reader
 
     def insert(
         self, cursor: Cursor, table: sa.Table, columns: Sequence[str], rows: Sequence[Sequence[Any]]

@@ -82,7 +82,7 @@ _NEWER_OF_SESSION = _OF_SESSION + b" AND r.id > %(after)s"
 
 def states_of(driver: Driver, tx: Transaction | None) -> States:
     """The states of the texts in this transaction. `driver`: its connection."""
-    return States(tx, lambda workspace_key: driver.execute(_STATES, (workspace_key,)).fetchall())
+    return States(tx, lambda workspace_key: driver.reader.rows(_STATES, (workspace_key,)))
 
 
 class StoredTexts(Struct):
@@ -117,8 +117,7 @@ class StoredTexts(Struct):
             "min_sampled": MIN_SAMPLED,
             "max_sampled": MAX_SAMPLED,
         }
-        # pyrefly: ignore[bad-argument-type]  # made of constants
-        (_, *numbers), *statistics = self.driver.execute(_STATISTICS, values).fetchall()
+        (_, *numbers), *statistics = self.driver.reader.rows(_STATISTICS, values)
         state = TextState(self.workspace_key, self.kind, *numbers)
         row_counts = {term: rows for term, rows, *_ in statistics if rows is not None}
         sampled = [row for row in statistics if row[1] is None]
@@ -130,7 +129,7 @@ class StoredTexts(Struct):
         """The least and the greatest id of the workspace's texts, read once."""
         if self._extent is None:
             values = {**self._workspace, "after": 0}
-            first, last = self.driver.execute(_EXTENT, values).fetchall()[0]
+            first, last = self.driver.reader.rows(_EXTENT, values)[0]
             self._extent = first, last
         return self._extent
 

@@ -478,8 +478,8 @@ class _Query(NamedTuple):
         """The rows of a statement with the filter in it, and with the counts of the terms."""
         terms = [term.term for term in self.terms]
         statement, filter_values = completed(sql, self.index_filter, len(terms))
-        return self.driver.execute(
-            statement.encode(),
+        return self.driver.reader.rows(
+            statement,
             {
                 **self.workspace_parameters,
                 **filter_values,
@@ -489,7 +489,7 @@ class _Query(NamedTuple):
                 **values,
             },
             binary=binary,
-        ).fetchall()
+        )
 
 
 def completed(sql: str, index_filter: IndexFilter, terms: int) -> tuple[str, dict[str, Any]]:
@@ -550,9 +550,8 @@ def _few_rows(query: _Query) -> int | None:
         return None
     enough = min(sum(term.rows for term in query.terms) // 4, MAX_DOCUMENTS) + 1
     sessions = list(query.index_filter.sessions)
-    rows: int = query.driver.execute(
-        _SESSION_ROWS, {**query.workspace_parameters, "sessions": sessions, "enough": enough}
-    ).fetchall()[0][0]
+    values = {**query.workspace_parameters, "sessions": sessions, "enough": enough}
+    rows: int = query.driver.reader.rows(_SESSION_ROWS, values)[0][0]
     return rows if rows < enough else None
 
 

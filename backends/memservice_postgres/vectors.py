@@ -268,20 +268,19 @@ def _state(tx: Transaction | None, driver: Driver, space: Space) -> int:
     if space.key not in states:
         values = {"workspace": space.workspace_key, "space": space.key}
         states[space.key] = 0  # of a space that never had a vector
-        states.update(driver.execute(_STATES, values).fetchall())  # type: ignore[arg-type]
+        states.update(driver.reader.rows(_STATES, values))  # type: ignore[arg-type]
     return states[space.key]
 
 
 def _compared(driver: Driver, fits: str, arguments: dict[str, Any]) -> list[VectorHit]:
     """The nearest vectors that match, compared one by one by the database."""
-    sql = _NEAREST.format(fits=fits).encode()
-    return _hits(driver.execute(sql, arguments, binary=True).fetchall())
+    return _hits(driver.reader.rows(_NEAREST.format(fits=fits), arguments, binary=True))
 
 
 def _count(driver: Driver, fits: str, arguments: dict[str, Any], limit: int) -> int:
     """The number of vectors that match, at most `limit`."""
-    sql = _FITTING.format(fits=fits).encode()
-    return int(driver.execute(sql, {**arguments, "limit": limit}).fetchall()[0][0])
+    values = {**arguments, "limit": limit}
+    return int(driver.reader.rows(_FITTING.format(fits=fits), values)[0][0])
 
 
 def _size(

@@ -20,7 +20,7 @@ from memservice.domain.filters.ast import (
     KeySubstring,
 )
 from memservice_sql.row_turns import Turn
-from memservice_sql.statements import Cursor, Slots
+from memservice_sql.statements import Cursor, Executor, Slots
 
 JsonLeaf = Contains | Holds | KeyEqual | KeyCompare | KeyOneOf | KeySubstring
 
@@ -93,6 +93,10 @@ class SqlDialect(ABC):
     def broken_unique(self, error: Exception) -> tuple[str, tuple[str, ...]] | None:
         """Table and columns of the unique index that a driver's exception reports as violated; None
         for any other exception."""
+
+    def reader(self, connection: sa.Connection) -> Executor | None:
+        """What runs queries faster than a cursor of the driver, if anything does."""
+        return None
 
     @abstractmethod
     def insert(

@@ -111,6 +111,7 @@ class SqlRows:
         self.connection = connection
         """The transaction's connection, for indexes in the same database."""
         self._cursor = cast(Cursor, connection.connection.cursor())
+        self._reader = self.store.dialect.reader(connection) or self._cursor
 
     def once(self, name: Hashable, read: Callable[[], T]) -> T:
         """What `read` returns. It is called once for each name in a snapshot."""
@@ -260,7 +261,8 @@ class SqlRows:
     def run(self, statement_key: tuple[Any, ...], write: Writer, values: Sequence[Any]) -> Cursor:
         """Run the statement that `write` writes. It is compiled at the first use of
         `statement_key`. Read each result before the next call."""
-        return self.store.statements.get(statement_key, write).run(self._cursor, values)
+        statement = self.store.statements.get(statement_key, write)
+        return statement.run(self._reader if statement.is_query else self._cursor, values)
 
     def shape(self, record: type[Any], condition: Condition, values: list[Any]) -> Shape:
         """First pass of a condition on `record`, for a statement of a repository."""

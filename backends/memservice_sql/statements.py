@@ -33,6 +33,13 @@ class Cursor(Protocol):
     def fetchone(self) -> Any: ...
 
 
+class Executor(Protocol):
+    """Runs statements: a cursor, or what runs each on a cursor of its own."""
+
+    def execute(self, sql: str, values: Any, /) -> Any:
+        """The cursor with the result."""
+
+
 class Slots:
     """The bind parameters of a statement under construction, in the order of its values."""
 
@@ -52,12 +59,13 @@ Writer = Callable[[Slots], sa.Executable]
 class Prepared:
     """One compiled statement."""
 
-    __slots__ = ("_constants", "_converters", "_names", "sql")
+    __slots__ = ("_constants", "_converters", "_names", "is_query", "sql")
 
     def __init__(self, statement: sa.Executable, slots: Slots, dialect: Dialect) -> None:
         compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
         assert isinstance(compiled, SQLCompiler)
         self.sql = str(compiled)
+        self.is_query = statement.is_select
         index_of_name = {slot.key: index for index, slot in enumerate(slots.taken)}
         converters = [
             slot.type.dialect_impl(dialect).bind_processor(dialect) for slot in slots.taken
@@ -78,9 +86,9 @@ class Prepared:
         ]
         self._names = None if compiled.positiontup is not None else tuple(names)
 
-    def run(self, cursor: Cursor, values: Sequence[Value]) -> Cursor:
+    def run(self, executor: Executor, values: Sequence[Value]) -> Cursor:
         """Execute with the values of the slots, in their order."""
-        cursor.execute(self.sql, self.parameters(values))
+        cursor: Cursor = executor.execute(self.sql, self.parameters(values))
         return cursor
 
     def parameters(self, values: Sequence[Value]) -> Any:

@@ -17,7 +17,7 @@ from memservice.spi import repositories as base
 from memservice.spi.storage import Transaction
 from memservice.testing.storage.base import NOW, Dataset, populate
 from memservice_sql import ready_units
-from memservice_sql.statements import Cursor, Prepared
+from memservice_sql.statements import Cursor, Executor, Prepared
 from memservice_sql.storage import SqlStorage
 from support.stores.stores import DIALECTS, migrated_on
 
@@ -94,15 +94,14 @@ def counting(tx: Transaction, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
     def count() -> None:
         numbers[-1] += 1
 
-    def explained(self: Prepared, cursor: Cursor, values: Sequence[Any]) -> Cursor:
+    def explained(self: Prepared, executor: Executor, values: Sequence[Any]) -> Cursor:
         if isinstance(driver, psycopg.Connection):
             explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {self.sql}"
-            cursor.execute(explain, self.parameters(values))
-            plan = cursor.fetchone()[0][0]["Plan"]
+            plan = executor.execute(explain, self.parameters(values)).fetchone()[0][0]["Plan"]
             numbers.append(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
         else:
             numbers.append(0)
-        return run(self, cursor, values)
+        return run(self, executor, values)
 
     if not isinstance(driver, psycopg.Connection):
         driver.set_progress_handler(count, 1)

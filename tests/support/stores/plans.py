@@ -10,6 +10,8 @@ from typing import Any
 
 import psycopg
 
+from memservice_postgres.connections import Driver
+
 
 def trace(driver: Any, statements: list[str]) -> None:
     """Note every statement that the connection runs."""
@@ -23,6 +25,8 @@ def trace(driver: Any, statements: list[str]) -> None:
             return super().execute(query, *values, **options)
 
     driver.cursor_factory = Noting
+    if isinstance(driver, Driver):
+        driver.reader.clear()
 
 
 LARGE = ("messages", "conclusions", "tasks", "peers", "sessions", "members")
