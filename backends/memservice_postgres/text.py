@@ -33,6 +33,7 @@ from memservice_sql.text_blocks import SearchTerm, best, best_of_rows
 from memservice_sql.text_cache import (
     MAX_DOCUMENTS,
     TextCache,
+    TextState,
     is_reading,
     random_number,
 )
@@ -365,7 +366,7 @@ class PostgresTextIndex:
             hits = _best(query, _rows_of_keys(query, [key * 4 + code for key in ids]), k)
             return replace(matches, hits=hits)
         blocks, few_rows = self._cache.narrowed(
-            texts, state, blocks, index_filter, partial(_few_rows, query)
+            texts, state, blocks, index_filter, partial(_few_rows, query, self._counts, state)
         )
         if blocks:
             return replace(matches, hits=best(blocks, query.words, index_filter, k))
@@ -543,7 +544,7 @@ def _rows_of_keys(query: _Query, ids: Sequence[int]) -> list[Row]:
     return query.execute(_OF_KEYS, {"ids": ids}) if ids else []
 
 
-def _few_rows(query: _Query) -> int | None:
+def _few_rows(query: _Query, counts: TermCounts, state: TextState) -> int | None:
     """The number of rows of the filter's sessions, if these are so few that they are kept in memory
     or all read: less than about a quarter of the postings of the terms."""
     if query.index_filter.sessions is None:
@@ -551,8 +552,9 @@ def _few_rows(query: _Query) -> int | None:
     enough = min(sum(term.rows for term in query.terms) // 4, MAX_DOCUMENTS) + 1
     sessions = list(query.index_filter.sessions)
     values = {**query.workspace_parameters, "sessions": sessions, "enough": enough}
-    rows: int = query.driver.reader.rows(_SESSION_ROWS, values)[0][0]
-    return rows if rows < enough else None
+    return counts.few_of_sessions(
+        sessions, enough, state, lambda: query.driver.reader.rows(_SESSION_ROWS, values)[0][0]
+    )
 
 
 def _best(query: _Query, rows: Iterable[Row], k: int) -> HitTable:

@@ -7,7 +7,7 @@ search uses the number for the weight of the term, a logarithm, which a change o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from memservice_sql.text_cache import TextState
@@ -56,6 +56,25 @@ class TermCounts:
             counted |= count(changed_terms)[1]
         self.note(counted, state)
         return state, counted | remembered
+
+    def few_of_sessions(
+        self,
+        sessions: Sequence[int],
+        limit: int,
+        state: TextState,
+        count: Callable[[], int],
+    ) -> int | None:
+        """The number of texts of these sessions, if there are fewer than the limit. `count` counts
+        them, up to the limit. That one session has as many is remembered like the number of texts
+        with a term."""
+        # A stored term has no space.
+        name = f"session {sessions[0]} {state.kind}" if len(sessions) == 1 else None
+        if name is not None and self.of(self.known_terms([name]), state).get(name, 0) >= limit:
+            return None
+        number = count()
+        if name is not None:
+            self.note({name: number}, state)
+        return number if number < limit else None
 
     def known_terms(self, terms: Collection[str]) -> set[str]:
         """Those of these stored terms whose numbers may still hold (`of`)."""

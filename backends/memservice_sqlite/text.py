@@ -26,6 +26,7 @@ from memservice_sql.term_counts import TermCounts
 from memservice_sql.text_cache import (
     MAX_DOCUMENTS,
     TextCache,
+    TextState,
     is_reading,
     random_number,
 )
@@ -298,7 +299,7 @@ class SqliteTextIndex:
             state,
             blocks,
             index_filter,
-            lambda: _few_rows(connection, code, workspace_key, postings, index_filter),
+            lambda: _few_rows(connection, state, postings, index_filter, self._counts),
         )
         if blocks:
             # Imports numpy at the first search.
@@ -393,7 +394,11 @@ def _rows_of_keys(
 
 
 def _few_rows(
-    connection: Connection, code: int, workspace_key: int, postings: int, index_filter: IndexFilter
+    connection: Connection,
+    state: TextState,
+    postings: int,
+    index_filter: IndexFilter,
+    counts: TermCounts,
 ) -> int | None:
     """The number of rows of the filter's sessions, if these are so few that it is faster to read
     them than the postings of the terms: less than about a quarter as many. None for more than are
@@ -401,10 +406,13 @@ def _few_rows(
     if index_filter.sessions is None:
         return None
     enough = min(postings // 4, MAX_DOCUMENTS) + 1
-    rows: int = connection.exec_driver_sql(
-        _ROWS_OF_SESSIONS, (workspace_key, code, array(index_filter.sessions), enough)
-    ).scalar_one()
-    return rows if rows < enough else None
+    values = (state.workspace_key, state.kind, array(index_filter.sessions), enough)
+    return counts.few_of_sessions(
+        index_filter.sessions,
+        enough,
+        state,
+        lambda: connection.exec_driver_sql(_ROWS_OF_SESSIONS, values).scalar_one(),
+    )
 
 
 def _rows_of_sessions(

@@ -13,7 +13,7 @@ from memservice_postgres.storage import PostgresStorage
 from memservice_postgres.text import PostgresTextIndex
 from memservice_sql.storage import SqlStorage
 from memservice_sql.term_counts import MAX_AGE, TermCounts
-from memservice_sql.text_cache import TextCache
+from memservice_sql.text_cache import TextCache, TextState
 from memservice_sqlite.text import SqliteTextIndex
 from support.stores.stores import DIALECTS, migrated_on
 
@@ -94,3 +94,51 @@ def test_the_memory_for_numbers_is_bounded(texts: Texts, monkeypatch: pytest.Mon
     texts.add(1, FREQUENT, "mint")
     assert texts.frequencies("mint") == (NUMBER,)
     assert texts.frequencies(FREQUENT) == (NUMBER + 1,)
+
+
+STATE = TextState(WORKSPACE, 0, documents=5_000, length=50_000, revision=1, removal=0)
+
+
+class Session:
+    """A session, and how often its texts were counted."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.counted = 0
+
+    def few(self, counts: TermCounts, limit: int, state: TextState = STATE) -> int | None:
+        def count() -> int:
+            self.counted += 1
+            return min(self.size, limit)
+
+        return counts.few_of_sessions([7], limit, state, count)
+
+
+def test_that_a_session_has_many_texts_is_remembered_until_some_are_removed() -> None:
+    counts, session = TermCounts(), Session(4_000)
+    assert [session.few(counts, limit) for limit in (2_000, 2_000, 1_500)] == [None] * 3
+    assert session.counted == 1
+    assert session.few(counts, 3_000) is None  # it has 2,000, so perhaps fewer than 3,000
+    assert session.counted == 2
+    session.size = 1
+    assert session.few(counts, 3_000, STATE._replace(removal=2)) == 1
+
+
+def test_the_texts_of_a_short_session_are_counted_each_time() -> None:
+    counts, session = TermCounts(), Session(1_200)
+    assert session.few(counts, 2_000) == 1_200
+    session.size += 1
+    assert session.few(counts, 2_000) == 1_201
+
+
+def test_the_texts_of_a_session_are_counted_once_for_each_kind() -> None:
+    counts, session = TermCounts(), Session(4_000)
+    assert session.few(counts, 2_000) is None
+    session.size = 1
+    assert session.few(counts, 2_000, STATE._replace(kind=1)) == 1
+
+
+def test_the_texts_of_several_sessions_are_counted_each_time() -> None:
+    counts, sizes = TermCounts(), iter((2_000, 1_000))
+    assert counts.few_of_sessions([7, 8], 2_000, STATE, lambda: next(sizes)) is None
+    assert counts.few_of_sessions([7, 8], 2_000, STATE, lambda: next(sizes)) == 1_000
