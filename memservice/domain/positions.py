@@ -59,6 +59,12 @@ class PositionTable(Mapping[int, Position]):
         """By key of a message, that of its author."""
         return dict(zip(self._row_of, self.columns[AUTHOR].tolist(), strict=True))
 
+    def rows(self, keys: Iterable[int]) -> list[list[int]]:
+        """Key, session, author, seq and tokens of those of these messages that it has."""
+        chosen = [self._row_of[key] for key in keys if key in self._row_of]
+        rows: list[list[int]] = self.columns[:, chosen].T.tolist()
+        return rows
+
     def at(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Position]:
         """The positions with one of these pairs of session and seq, by their pairs."""
         import numpy as np

@@ -396,11 +396,15 @@ def share_similarities(
 ) -> Scores:
     """Similarities to a query, with a share of those of the messages just before and after: a reply
     of a few words does not say what it answers. Only between short messages of these."""
-    key_at = {
-        (position.session_key, position.seq): key
-        for key in similarities
-        if (position := positions.get(key)) is not None and position.tokens <= MAX_SHORT
-    }
+    if isinstance(positions, PositionTable):
+        rows = positions.rows(similarities)
+        key_at = {(row[SESSION], row[SEQ]): row[KEY] for row in rows if row[TOKENS] <= MAX_SHORT}
+    else:
+        key_at = {
+            (position.session_key, position.seq): key
+            for key in similarities
+            if (position := positions.get(key)) is not None and position.tokens <= MAX_SHORT
+        }
     shared = dict(similarities)
     for (session_key, seq), key in key_at.items():
         for neighbour in (key_at.get((session_key, seq - 1)), key_at.get((session_key, seq + 1))):

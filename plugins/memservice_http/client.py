@@ -13,7 +13,7 @@ import ssl
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -33,6 +33,8 @@ CONNECT_SECONDS = 10.0
 MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer, plain or streamed. A long conversation is well below one megabyte."""
 MAX_ERROR = 64 * 1024
+MAX_URLS = 64
+"""URLs of an endpoint that are remembered: one for each path."""
 
 
 @cache
@@ -98,13 +100,13 @@ class Endpoint:
                 "line breaks"
             ) from None
 
+        self._joined = lru_cache(MAX_URLS)(partial(_joined, self._base, self._query))
         # Models and embedders have no `close`: the connections close with this object.
         weakref.finalize(self, self._connections.close)
 
     def url(self, path: str) -> httpx.URL:
         """The base URL with a path behind its own; a query that it has is kept."""
-        joined = self._base.copy_with(path=self._base.path.rstrip("/") + path)
-        return joined.copy_merge_params(self._query) if self._query else joined
+        return self._joined(path)
 
     def ask(
         self,
@@ -380,6 +382,12 @@ def _url(provider: str, text: str) -> httpx.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigurationError(f"{provider}: the base URL must be an http:// or https:// URL")
     return url
+
+
+def _joined(base: httpx.URL, query: Mapping[str, str], path: str) -> httpx.URL:
+    """The base URL with a path behind its own, and with its own query and this one."""
+    joined = base.copy_with(path=base.path.rstrip("/") + path)
+    return joined.copy_merge_params(query) if query else joined
 
 
 def _text(value: object) -> str:

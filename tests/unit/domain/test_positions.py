@@ -37,6 +37,12 @@ def test_positions_are_read_by_session_and_seq() -> None:
     assert table.at(set()) == PositionTable.of([]).at(pairs) == {}
 
 
+def test_rows_of_some_messages_are_read_in_their_order() -> None:
+    table = PositionTable.of(POSITIONS)
+    assert table.rows([30, 7, 10]) == [[30, 1, 8, 3, 103], [10, 1, 6, 1, 101]]
+    assert table.rows([7]) == []
+
+
 def test_some_are_chosen_by_session_author_and_seq() -> None:
     table = PositionTable.of(POSITIONS)
     assert table.only(lambda session, author, seq: session == 1 and author != 6) == by_key(

@@ -332,6 +332,26 @@ def test_similarities_are_shared_only_between_short_messages_side_by_side(
     assert share_similarities(similarities, {1: first, 2: second}) == similarities
 
 
+@given(
+    st.dictionaries(st.integers(1, 9), st.floats(0, 1), max_size=9),
+    st.lists(
+        st.tuples(
+            st.integers(1, 9), st.integers(1, 2), st.integers(1, 6), st.sampled_from([5, 99])
+        ),
+        unique_by=(lambda row: row[0], lambda row: row[1:3]),
+    ),
+)
+def test_similarities_are_shared_in_the_same_way_from_a_table(
+    similarities: dict[int, float], rows: list[tuple[int, int, int, int]]
+) -> None:
+    table = PositionTable.of(
+        MessagePosition(key, session, 1, seq, tokens, None) for key, session, seq, tokens in rows
+    )
+    assert share_similarities(similarities, table) == share_similarities(
+        similarities, {key: At(session, seq, tokens) for key, session, seq, tokens in rows}
+    )
+
+
 def test_a_message_without_a_position_keeps_its_similarity() -> None:
     assert share_similarities({1: 0.8, 2: 0.1}, {1: At(1, 1)}) == {1: 0.8, 2: 0.1}
 
