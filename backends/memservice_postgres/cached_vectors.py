@@ -10,7 +10,14 @@ from msgspec import Struct
 from memservice.spi.unit_vectors import unit
 from memservice_postgres.connections import Driver
 from memservice_postgres.reals import FloatArray, vector_of
-from memservice_sql.signatures import MIN_ROWS, GrowingSignatures, Signatures, words_from
+from memservice_sql.signatures import (
+    MIN_ROWS,
+    GrowingSignatures,
+    Signatures,
+    compared_for,
+    estimates_for,
+    words_from,
+)
 from memservice_sql.vector_blocks import KEY, OVERHEAD, ROW, Block, GrowingBlock
 
 if TYPE_CHECKING:
@@ -35,7 +42,10 @@ _ROWS = f"""
     ))
 """  # noqa: S608 - constants
 _VECTOR = "vector_send(r.vector)"
-_SIGNATURE = "binary_quantize(r.vector - (SELECT %(centre)s::real[]::vector))"
+_SIGNATURE = """
+    binary_quantize(r.vector - (SELECT %(centre)s::real[]::vector)),
+    -(r.vector <#> (SELECT %(centre)s::real[]::vector))
+"""
 _SIGNATURE_OFFSET = 4
 """PostgreSQL's binary format of bits: their number, then the bits."""
 # Of the first vectors in the table, since the mean of all takes longer.
@@ -54,8 +64,8 @@ class Matching(Struct, frozen=True):
     fits: str
     arguments: dict[str, Any]
 
-    def rows(self, content: str, versions: Integers, **values: Any) -> list[tuple[int, int, bytes]]:
-        """Those with these versions: version, row key, content."""
+    def rows(self, content: str, versions: Integers, **values: Any) -> list[tuple[Any, ...]]:
+        """Those with these versions: version, row key, and the columns of `content`."""
         sql = _ROWS.format(content=content, fits=self.fits).encode()
         arguments = {**self.arguments, **values, "versions": versions.tolist()}
         return self.driver.execute(sql, arguments, binary=True).fetchall()
@@ -104,12 +114,20 @@ class SignedRows(Struct, frozen=True):
 
     facts: Integers
     signatures: Signatures
+    centre_products: Vector
+    """The product of each vector with the centre of the signatures."""
 
-    def candidates(self, vector: Vector, count: int) -> list[int]:
-        """The row keys of about `count` vectors whose signatures differ least from the vector's."""
+    def candidates(self, vector: Vector, hits: int) -> list[int]:
+        """The row keys of the vectors that are to be compared to find the nearest ones."""
         query = unit(np.asarray(vector, np.float32)[None, :])[0]
-        index = self.signatures.candidates(query, count, np.arange(len(self.facts)))
-        return [int(key) for key in self.facts[index, ROW]]
+        everything = np.arange(len(self.facts))
+        index = self.signatures.candidates(query, estimates_for(hits), everything)
+        count = compared_for(hits)
+        if len(index) > count:
+            estimates = self.signatures.estimates(query, self.centre_products, index)
+            index = index[np.argpartition(-estimates, count)[:count]]
+        keys: list[int] = self.facts[index, ROW].tolist()
+        return keys
 
 
 class CachedSignatures:
@@ -118,13 +136,15 @@ class CachedSignatures:
     def __init__(self, centre: Vector) -> None:
         self._facts: Integers = np.empty((0, ROW + 1), np.int64)
         self._signatures = GrowingSignatures(centre)
+        self._centre_products: Vector = np.empty(0, np.float32)
 
     @property
     def nbytes(self) -> int:
-        return self._facts.nbytes + self._signatures.nbytes + OVERHEAD
+        parts = (self._facts, self._signatures, self._centre_products)
+        return sum(part.nbytes for part in parts) + OVERHEAD
 
     def snapshot(self) -> SignedRows:
-        return SignedRows(self._facts, self._signatures.signatures())
+        return SignedRows(self._facts, self._signatures.signatures(), self._centre_products)
 
     def update(self, matching: Matching, versions: Integers) -> bool:
         """As `CachedVectors.update`, but reads at most `MAX_SIGNATURES_READ`."""
@@ -139,21 +159,24 @@ class CachedSignatures:
                 self._append(rows)
         return len(self._facts) == len(versions)
 
-    def _append(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
         bits = np.frombuffer(b"".join(row[2][_SIGNATURE_OFFSET:] for row in rows), np.uint8)
         self._signatures.append_words(words_from(bits.reshape(len(rows), -1)))
         self._facts = np.concatenate([self._facts, _facts_of(rows)])
+        products = np.array([row[3] for row in rows], np.float32)
+        self._centre_products = np.concatenate([self._centre_products, products])
 
     def _retain(self, retained: Mask) -> None:
         words = self._signatures.signatures().words[:, retained]
         self._signatures = GrowingSignatures(self._signatures.centre)
         self._signatures.append_words(words)
         self._facts = self._facts[retained]
+        self._centre_products = self._centre_products[retained]
 
 
-def _facts_of(rows: Sequence[tuple[int, int, bytes]]) -> Integers:
+def _facts_of(rows: Sequence[tuple[Any, ...]]) -> Integers:
     return np.array([row[:2] for row in rows], np.int64)
 
 
-def _block_of(rows: Sequence[tuple[int, int, bytes]]) -> Block:
+def _block_of(rows: Sequence[tuple[Any, ...]]) -> Block:
     return Block(_facts_of(rows), np.stack([vector_of(row[2]) for row in rows], axis=1))

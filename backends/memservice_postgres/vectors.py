@@ -24,7 +24,7 @@ from memservice_postgres.vector_cache import MIN_VECTORS, VectorCache
 from memservice_postgres.vector_indexes import SpaceIndex, SpaceIndexes, scaled
 from memservice_postgres.vector_schema import PARTS
 from memservice_sql.rows import SqlRows
-from memservice_sql.signatures import MIN_REDUCTION, candidates_for
+from memservice_sql.signatures import MIN_REDUCTION, compared_for
 from memservice_sql.text_cache import random_number
 from memservice_sql.vector_blocks import Block, Nearest
 
@@ -228,9 +228,8 @@ class PostgresVectorIndex:
             nearest = Nearest(query_vector, k)
             nearest.add(cached, np.ones(len(cached.facts), np.bool_))
             return nearest.hits()
-        count = candidates_for(k)
-        if cached is not None and count * MIN_REDUCTION <= len(cached.facts):
-            arguments["ids"] = cached.candidates(query_vector, count)
+        if cached is not None and compared_for(k) * MIN_REDUCTION <= len(cached.facts):
+            arguments["ids"] = cached.candidates(query_vector, k)
             return _compared(driver, fits + _BY_KEYS, arguments)
         if index is not None:
             exact = scaled(self._exact, space)

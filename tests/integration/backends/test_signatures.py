@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from memservice_sql import signatures, vector_blocks
-from memservice_sql.signatures import GrowingSignatures, Signatures, words_of
+from memservice_sql.signatures import (
+    GrowingSignatures,
+    Signatures,
+    compared_for,
+    estimates_for,
+    words_of,
+)
 from memservice_sql.vector_blocks import Block, GrowingBlock, Nearest
 
 DIMENSION = 1_000  # not a multiple of 64
@@ -115,6 +121,33 @@ def test_candidates_differ_least_and_ties_are_all_there() -> None:
     assert candidates.tolist() == sorted([*nearest.tolist(), *(nearest + 300).tolist()])
     odd = growing.signatures().candidates(query, 300, index[1::2])
     assert odd.tolist() == index[1::2].tolist()
+
+
+@pytest.mark.parametrize("shared", [0.0, 3.0])
+def test_estimates_choose_the_nearest_of_the_candidates(shared: float) -> None:
+    stored = vectors(ROWS, 3, shared)
+    centre = stored[:2_000].mean(axis=0)
+    growing = GrowingSignatures(centre)
+    growing.append(stored.T)
+    signed, products = growing.signatures(), stored @ centre
+    chosen_best = 0
+    for query in vectors(10, 4, shared):
+        index = signed.candidates(query, estimates_for(100), np.arange(ROWS))
+        estimates = signed.estimates(query, products, index)
+        exact = stored[index] @ query
+        assert np.std(estimates - exact) < 0.03
+        chosen = np.argsort(-estimates)[: compared_for(100)]
+        chosen_best += len(set(chosen.tolist()) & set(np.argsort(-exact)[:100].tolist()))
+    assert chosen_best >= 980, "of 1,000"
+
+
+def test_estimates_of_vectors_without_a_difference_to_the_centre_are_numbers() -> None:
+    centre = vectors(1, 5)[0]
+    growing = GrowingSignatures(centre)
+    growing.append(np.stack([centre, -centre]).T)
+    estimates = growing.signatures().estimates(centre, np.array([1.0, -1.0]), np.arange(2))
+    assert np.isfinite(estimates).all()
+    assert estimates[0] > estimates[1]
 
 
 def test_many_signatures_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
