@@ -1,19 +1,17 @@
 """One exchange with a provider over HTTP, limited in time and in size.
 
-The client is httpx, so proxies and certificates are taken from the usual variables (`HTTPS_PROXY`,
-`SSL_CERT_FILE` …). Redirects are not followed: they would take the key along.
+Proxies and certificates are taken from the usual variables (`HTTPS_PROXY`, `SSL_CERT_FILE` …;
+`memservice_http.transport`). Redirects are not followed: they would take the key along.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import os
-import ssl
 import weakref
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +23,7 @@ from memservice.spi.llm import ModelFailure
 from memservice_http import failures
 from memservice_http.connections import Connection, Connections
 from memservice_http.sse import data_of
+from memservice_http.transport import open_transport
 from memservice_http.watch import Watch
 
 SECONDS = 180.0
@@ -35,13 +34,6 @@ MAX_ANSWER = 16 * 1024 * 1024
 MAX_ERROR = 64 * 1024
 MAX_URLS = 64
 """URLs of an endpoint that are remembered: one for each path."""
-
-
-@cache
-def _trusted_certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Read once for the process: it takes 40 ms, and a service has an endpoint for each model.
-    httpx reads the variables itself; they are the cache's key."""
-    return httpx.create_ssl_context()
 
 
 class Endpoint:
@@ -60,8 +52,6 @@ class Endpoint:
     ) -> None:
         """`provider` is its name in messages. `settings` are those of `ConnectionSettings`. Raises
         `ConfigurationError` for an invalid URL, key or header."""
-        # httpx logs every URL, and a URL can contain a secret.
-        logging.getLogger("httpx").setLevel(logging.WARNING)
         self.provider = provider
         self._clock = clock
         self.max_answer = max_answer
@@ -84,16 +74,7 @@ class Endpoint:
         overridden = {name.lower() for name in extra}
         sent = {name: value for name, value in own.items() if name.lower() not in overridden}
         try:
-            self._connections = Connections(
-                partial(
-                    httpx.Client,
-                    headers=sent | extra,
-                    follow_redirects=False,
-                    verify=_trusted_certificates(
-                        os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-                    ),
-                )
-            )
+            self._headers = httpx.Headers(sent | extra)
         except (UnicodeError, ValueError):
             raise ConfigurationError(
                 f"{provider}: the key and the extra headers must be plain ASCII, without "
@@ -101,6 +82,8 @@ class Endpoint:
             ) from None
 
         self._joined = lru_cache(MAX_URLS)(partial(_joined, self._base, self._query))
+        self._headers.update(_credentials(self._base))
+        self._connections = Connections(partial(open_transport, self._base))
         # Models and embedders have no `close`: the connections close with this object.
         weakref.finalize(self, self._connections.close)
 
@@ -167,15 +150,16 @@ class Endpoint:
         library's error, which contains the request and with it the key, is no part of it."""
         try:
             content = json.dumps(merged(body, self._body), ensure_ascii=False, allow_nan=False)
-            request = connection.client.build_request(
+            headers = self._headers.copy()
+            headers["content-type"] = "application/json"
+            headers["accept"] = "text/event-stream" if stream else "application/json"
+            timeout = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+            request = httpx.Request(
                 "POST",
                 url,
+                headers=headers,
                 content=content.encode(),
-                headers={
-                    "content-type": "application/json",
-                    "accept": "text/event-stream" if stream else "application/json",
-                },
-                timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+                extensions={"timeout": timeout.as_dict()},
             )
             return connection.send(request, seconds)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, ValueError) as error:
@@ -382,6 +366,14 @@ def _url(provider: str, text: str) -> httpx.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigurationError(f"{provider}: the base URL must be an http:// or https:// URL")
     return url
+
+
+def _credentials(url: httpx.URL) -> dict[str, str]:
+    """The header for a user and password in a URL."""
+    if not url.username and not url.password:
+        return {}
+    plain = f"{url.username}:{url.password}".encode()
+    return {"authorization": f"Basic {b64encode(plain).decode()}"}
 
 
 def _joined(base: httpx.URL, query: Mapping[str, str], path: str) -> httpx.URL:

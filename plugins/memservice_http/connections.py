@@ -22,11 +22,11 @@ MAX_IDLE_SECONDS = 60.0
 
 
 class Connection:
-    """An HTTP client with at most one connection, so that its socket is known before the head of
-    an answer has arrived."""
+    """A transport with at most one connection, so that its socket is known before the head of an
+    answer has arrived."""
 
-    def __init__(self, client: httpx.Client) -> None:
-        self.client = client
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self.transport = transport
         self._socket: socket.socket | None = None
         self._is_cut = False
         self.is_usable = True
@@ -42,7 +42,7 @@ class Connection:
         first, at most so many seconds. Raises `httpx.HTTPError`."""
         request.extensions["trace"] = self._trace
         if self._is_open():
-            return self.client.send(request, stream=True)
+            return self._send(request)
         head: Future[httpx.Response] = Future()
         threading.Thread(
             target=self._open_and_send, args=(request, head), name="connecting", daemon=True
@@ -57,9 +57,14 @@ class Connection:
 
     def _open_and_send(self, request: httpx.Request, head: Future[httpx.Response]) -> None:
         try:
-            head.set_result(self.client.send(request, stream=True))
+            head.set_result(self._send(request))
         except BaseException as error:  # raised in the thread that waits for the head
             head.set_exception(error)
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        response = self.transport.handle_request(request)
+        response.request = request
+        return response
 
     def _is_open(self) -> bool:
         if self._socket is None or self._socket.fileno() < 0:
@@ -77,7 +82,7 @@ class Connection:
             _shut_down(self._socket)
 
     def close(self) -> None:
-        self.client.close()
+        self.transport.close()
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         """httpcore calls this for each step of an exchange. A kept connection is not opened again:
@@ -91,16 +96,16 @@ class Connection:
 class Connections:
     """The connections to one endpoint, kept between exchanges. Safe to share between threads."""
 
-    def __init__(self, open_client: Callable[[], httpx.Client]) -> None:
-        self._open_client = open_client
+    def __init__(self, open_transport: Callable[[], httpx.BaseTransport]) -> None:
+        self._open_transport = open_transport
         self._lock = threading.Lock()
-        self._idle = [Connection(open_client())]
+        self._idle = [Connection(open_transport())]
 
     def take(self) -> Connection:
         """The connection that was used last, or a new one."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        connection = connection or Connection(self._open_client())
+        connection = connection or Connection(self._open_transport())
         connection.begin()
         return connection
 

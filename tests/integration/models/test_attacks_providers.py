@@ -42,10 +42,7 @@ def endpoint(answer: httpx.Response, hosts: list[str]) -> Endpoint:
         lambda: datetime.now(UTC),
     )
     for connection in opened._connections._idle:
-        follows = connection.client.follow_redirects
-        connection.client = httpx.Client(
-            transport=httpx.MockTransport(handle), follow_redirects=follows
-        )
+        connection.transport = httpx.MockTransport(handle)
     return opened
 
 

@@ -1,0 +1,36 @@
+"""The way to an endpoint: direct, or through the proxy that the environment names."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from functools import cache
+from urllib.request import getproxies, proxy_bypass
+
+import httpx
+
+
+def open_transport(url: httpx.URL) -> httpx.HTTPTransport:
+    """A transport to the host of this URL. It has no part of httpx's client, which keeps cookies
+    and follows redirects: they would be a third of the CPU time of a request."""
+    certificates = _trusted_certificates(
+        os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    )
+    return httpx.HTTPTransport(verify=certificates, proxy=_proxy(url))
+
+
+@cache
+def _trusted_certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Read once for the process: it takes 40 ms, and a service has an endpoint for each model.
+    httpx reads the variables itself; they are the cache's key."""
+    return httpx.create_ssl_context()
+
+
+def _proxy(url: httpx.URL) -> str | None:
+    """From `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, unless `NO_PROXY` names the host."""
+    proxies = getproxies()
+    address = proxies.get(url.scheme) or proxies.get("all")
+    host = url.host if url.port is None else f"{url.host}:{url.port}"
+    if not address or proxy_bypass(host):
+        return None
+    return address if "://" in address else f"http://{address}"
