@@ -6,6 +6,7 @@ from base64 import b64encode
 
 import pytest
 
+from memservice.domain.errors import ConfigurationError
 from memservice.spi.llm import ModelFailure
 from memservice.testing.model_server import Handler, Request, Server
 from support.models.fixtures import OpenEmbedder
@@ -46,6 +47,16 @@ def test_a_host_without_proxy_is_reached_directly(
     server.then(openai_vectors)
     assert open_embedder("openai", "/v1", model="m").embed(["a"], "query")
     assert [request.path for request in server.requests] == ["/v1/embeddings"]
+
+
+@pytest.mark.parametrize("address", ["ftp://me:geheim@127.0.0.1", "http://me:geheim@127.0.0.1:port"])
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    open_embedder: OpenEmbedder, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("http_proxy", address)
+    with pytest.raises(ConfigurationError, match="HTTP_PROXY or ALL_PROXY is not") as failed:
+        open_embedder("openai", model="m", base_url=NOWHERE)
+    assert "geheim" not in str(failed.value)
 
 
 def test_user_and_password_of_the_base_url_are_sent(
