@@ -61,8 +61,8 @@ before it is their turn. Many short requests at once are not refused."""
 OVERLOAD_LOG_SECONDS = 10.0
 """Minimum interval of the log lines about that."""
 ACCEPT_SECONDS = 0.005
-"""Interval at which a process accepts connections while requests wait for a thread in it: another
-process may have a free one."""
+"""Interval at which a process accepts connections while a request computes or waits for a thread in
+it: another process may be free."""
 CHECK_SECONDS = 0.25
 """Interval of the check for expired connections."""
 PARENT_SECONDS = 1.0
@@ -182,7 +182,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no ty
 
     def _accept_pause(self, now: float) -> float:
         """Seconds until this process accepts a connection; 0 or less: it does."""
-        if not self._threads.waiting or self._is_overloaded():  # which refuses further requests
+        if not self._threads.is_loaded or self._is_overloaded():  # which refuses further requests
             return 0.0
         return self._next_accept - now
 

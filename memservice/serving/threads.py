@@ -93,6 +93,13 @@ class Threads:
         return len(self._jobs)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether jobs wait for a thread, or one computes in another thread than the leader's. Call
+        it in a turn."""
+        with self._lock:
+            return bool(self._jobs) or not self._computing.is_free
+
+    @property
     def waited_seconds(self) -> float:
         """How long the first of these jobs has waited; 0 if there is none."""
         with self._lock:

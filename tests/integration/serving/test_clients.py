@@ -287,8 +287,7 @@ def test_a_connection_is_not_watched_while_it_sends_more_than_one_request(
 
 
 class Accepting:
-    """A process that accepts connections, whose threads have as many requests waiting as a test
-    says."""
+    """A process that accepts connections, and is loaded with requests if a test says so."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -297,7 +296,7 @@ class Accepting:
         )
         self.worker.poller = selectors.DefaultSelector()
         self._clients: list[socket.socket] = []
-        self.requests_wait = False
+        self.is_loaded = False
 
     def connect(self) -> None:
         self._clients.append(socket.create_connection(self.listener.getsockname()))
@@ -319,34 +318,33 @@ class Accepting:
 @pytest.fixture
 def accepting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Accepting]:
     process = Accepting()
-    waiting = property(lambda threads: int(process.requests_wait))
-    monkeypatch.setattr(Threads, "waiting", waiting)
+    monkeypatch.setattr(Threads, "is_loaded", property(lambda threads: process.is_loaded))
     yield process
     process.close()
 
 
-def test_connections_are_left_to_other_processes_while_requests_wait(
+def test_connections_are_left_to_other_processes_by_a_loaded_one(
     accepting: Accepting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "ACCEPT_SECONDS", 1_000.0)
     for _ in range(5):
         accepting.connect()
     assert accepting.accepted_in_a_turn() == 1
-    accepting.requests_wait = True
+    accepting.is_loaded = True
     assert [accepting.accepted_in_a_turn() for _ in range(3)] == [0, 0, 0]
     with monkeypatch.context() as overloaded:
         overloaded.setattr(BufferingWorker, "_is_overloaded", lambda self: True)
         assert accepting.accepted_in_a_turn() == 1, "it refuses their requests"
-    accepting.requests_wait = False
+    accepting.is_loaded = False
     assert [accepting.accepted_in_a_turn() for _ in range(3)] == [1, 1, 1]
 
 
-def test_a_process_accepts_connections_at_intervals_while_requests_wait(
+def test_a_loaded_process_accepts_connections_at_intervals(
     accepting: Accepting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not wait for anything else: all processes may be as busy."""
     monkeypatch.setattr(clients, "PARENT_SECONDS", 3 * PATIENCE)
-    accepting.requests_wait = True
+    accepting.is_loaded = True
     for _ in range(4):
         accepting.connect()
     for _ in range(4):

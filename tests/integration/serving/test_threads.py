@@ -462,6 +462,24 @@ def test_jobs_resume_one_after_the_other_in_the_order_of_their_answers(unwatched
 
 
 @pytest.mark.usefixtures("jobs_may_compute")
+def test_threads_are_loaded_while_a_job_computes_and_not_while_all_wait(unwatched: Loop) -> None:
+    jobs = Waiting(1)
+    assert not unwatched.threads.is_loaded
+    unwatched.arrive(jobs.job(0))
+    eventually(lambda: jobs.waits == [0])
+    assert not unwatched.threads.is_loaded
+    jobs.answer(0)
+    eventually(lambda: jobs.resumed == [0])
+    assert unwatched.threads.is_loaded
+    unwatched.arrive(lambda: None)
+    eventually(lambda: unwatched.threads.waiting == 1)
+    assert unwatched.threads.is_loaded
+    jobs.end(0)
+    eventually(lambda: not unwatched.threads.is_loaded)
+    assert jobs.ended == [0]
+
+
+@pytest.mark.usefixtures("jobs_may_compute")
 def test_no_job_begins_while_another_one_has_resumed(unwatched: Loop) -> None:
     jobs, began = Waiting(1), threading.Event()
     unwatched.arrive(jobs.job(0))
