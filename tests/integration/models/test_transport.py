@@ -49,7 +49,9 @@ def test_a_host_without_proxy_is_reached_directly(
     assert [request.path for request in server.requests] == ["/v1/embeddings"]
 
 
-@pytest.mark.parametrize("address", ["ftp://me:geheim@127.0.0.1", "http://me:geheim@127.0.0.1:port"])
+@pytest.mark.parametrize(
+    "address", ["ftp://me:geheim@127.0.0.1", "http://me:geheim@127.0.0.1:port"]
+)
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
     open_embedder: OpenEmbedder, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
