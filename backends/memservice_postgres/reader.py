@@ -43,10 +43,11 @@ class Reader:
         """The cursor of the query, after it has run with these values. `binary`: the format of the
         result."""
         self._free_result()
-        same_query, cursor = self._cursors.pop(query, None) or (query, self._new_cursor())
+        kept = self._cursors.pop(query) if query in self._cursors else None
+        same_query, cursor = (query, self._new_cursor()) if kept is None else kept
         self._cursors[same_query] = same_query, cursor
         # pyrefly: ignore[bad-argument-type]  # made of constants
-        self._last = cursor.execute(same_query, values, binary=binary)  # type: ignore[arg-type]
+        self._last = cursor.execute(same_query, values, binary=binary)
         return cursor
 
     def rows(

@@ -507,7 +507,8 @@ def completed(sql: str, index_filter: IndexFilter, terms: int) -> tuple[str, dic
 def _weights(query: _Query, hits: HitTable) -> NDArray[np.int64]:
     """The total weight of the terms of each hit."""
     columns = [hits.terms.index(query.names[term.term][0]) for term in query.terms]
-    weights: NDArray[np.int64] = (hits.counts[:, columns] > 0) @ np.array(
+    contains: Any = hits.counts[:, columns] > 0
+    weights: NDArray[np.int64] = contains @ np.array(
         [term.weight for term in query.terms], np.int64
     )
     return weights

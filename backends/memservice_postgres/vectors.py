@@ -267,7 +267,7 @@ def _state(tx: Transaction | None, driver: Driver, space: Space) -> int:
     if space.key not in states:
         values = {"workspace": space.workspace_key, "space": space.key}
         states[space.key] = 0  # of a space that never had a vector
-        states.update(driver.reader.rows(_STATES, values))  # type: ignore[arg-type]
+        states.update(driver.reader.rows(_STATES, values))
     return states[space.key]
 
 

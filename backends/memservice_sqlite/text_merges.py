@@ -39,7 +39,7 @@ SETTINGS = (("automerge", 0), ("crisismerge", MAX_BLOCKS), ("usermerge", BLOCKS)
 def configure(connection: Connection) -> None:
     """Switch off FTS5's own merging. What is set already is not written again: every connection
     would read the settings anew."""
-    stored = dict(connection.exec_driver_sql(_STORED).all())
+    stored: dict[str, object] = dict(connection.exec_driver_sql(_STORED).all())
     changed = [(name, value) for name, value in SETTINGS if stored.get(name) != value]
     if changed:
         connection.exec_driver_sql(COMMAND, changed)

@@ -308,7 +308,7 @@ class Accepting:
 
     def close(self) -> None:
         for key in list(self.worker.poller.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
+            key.fileobj.close()
         self.worker.poller.close()
         self.worker.tmp.close()
         for each in (self.listener, *self._clients):

@@ -446,6 +446,10 @@ def waiting(loop: Loop) -> int:
     return len(loop.threads._computing._resuming)
 
 
+def is_loaded(loop: Loop) -> bool:
+    return loop.threads.is_loaded
+
+
 @pytest.mark.usefixtures("jobs_may_compute")
 def test_jobs_resume_one_after_the_other_in_the_order_of_their_answers(unwatched: Loop) -> None:
     jobs = Waiting(4)
@@ -454,7 +458,7 @@ def test_jobs_resume_one_after_the_other_in_the_order_of_their_answers(unwatched
     order = [2, 0, 3, 1]
     for number, job in enumerate(order):
         jobs.answer(job)
-        eventually(lambda number=number: jobs.resumed and waiting(unwatched) == number)  # type: ignore[misc]
+        eventually(lambda number=number: bool(jobs.resumed) and waiting(unwatched) == number)  # type: ignore[misc]
     for number, job in enumerate(order):
         eventually(lambda number=number: jobs.resumed == order[: number + 1])  # type: ignore[misc]
         jobs.end(job)
@@ -464,18 +468,18 @@ def test_jobs_resume_one_after_the_other_in_the_order_of_their_answers(unwatched
 @pytest.mark.usefixtures("jobs_may_compute")
 def test_threads_are_loaded_while_a_job_computes_and_not_while_all_wait(unwatched: Loop) -> None:
     jobs = Waiting(1)
-    assert not unwatched.threads.is_loaded
+    assert not is_loaded(unwatched)
     unwatched.arrive(jobs.job(0))
     eventually(lambda: jobs.waits == [0])
-    assert not unwatched.threads.is_loaded
+    assert not is_loaded(unwatched)
     jobs.answer(0)
     eventually(lambda: jobs.resumed == [0])
-    assert unwatched.threads.is_loaded
+    assert is_loaded(unwatched)
     unwatched.arrive(lambda: None)
     eventually(lambda: unwatched.threads.waiting == 1)
-    assert unwatched.threads.is_loaded
+    assert is_loaded(unwatched)
     jobs.end(0)
-    eventually(lambda: not unwatched.threads.is_loaded)
+    eventually(lambda: not is_loaded(unwatched))
     assert jobs.ended == [0]
 
 
