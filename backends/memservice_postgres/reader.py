@@ -43,8 +43,8 @@ class Reader:
         """The cursor of the query, after it has run with these values. `binary`: the format of the
         result."""
         self._free_result()
-        kept = self._cursors.pop(query) if query in self._cursors else None
-        same_query, cursor = (query, self._new_cursor()) if kept is None else kept
+        entry = self._cursors.pop(query) if query in self._cursors else None
+        same_query, cursor = (query, self._new_cursor()) if entry is None else entry
         self._cursors[same_query] = same_query, cursor
         # pyrefly: ignore[bad-argument-type]  # made of constants
         self._last = cursor.execute(same_query, values, binary=binary)

@@ -75,9 +75,9 @@ def test_cookies_of_a_provider_are_not_sent_back(
     server: Server, open_embedder: OpenEmbedder
 ) -> None:
     def with_cookie(handler: Handler, request: Request) -> None:
-        handler.close_connection = True
         handler.send_response(500)
         handler.send_header("set-cookie", "followed=1")
+        handler.send_header("connection", "close")
         handler.send_header("content-length", "0")
         handler.end_headers()
 
