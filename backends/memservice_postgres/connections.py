@@ -38,6 +38,7 @@ class Driver(psycopg.Connection[tuple[Any, ...]]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.reader = Reader(self)
+        """Runs the queries that are repeated."""
 
     def close(self) -> None:
         self.reader.clear()

@@ -40,8 +40,8 @@ class Reader:
         *,
         binary: bool = False,
     ) -> Cursor:
-        """The cursor of the query, after it has run with these values. `binary`: the format of the
-        result."""
+        """The cursor of the query, after it has run with these values. `binary`: whether the result
+        has PostgreSQL's binary format. Raises psycopg's errors."""
         self._free_result()
         entry = self._cursors.pop(query) if query in self._cursors else None
         same_query, cursor = (query, self._new_cursor()) if entry is None else entry
@@ -57,11 +57,13 @@ class Reader:
         *,
         binary: bool = False,
     ) -> list[tuple[Any, ...]]:
+        """All rows of the query with these values, in its order. Raises psycopg's errors."""
         rows = self.execute(query, values, binary=binary).fetchall()
         self._free_result()
         return rows
 
     def clear(self) -> None:
+        """Forget all cursors."""
         self._cursors.clear()
         self._last = None
 

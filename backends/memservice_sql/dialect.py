@@ -95,7 +95,7 @@ class SqlDialect(ABC):
         for any other exception."""
 
     def reader(self, connection: sa.Connection) -> Executor | None:
-        """What runs queries faster than a cursor of the driver, if anything does."""
+        """What runs queries in place of the driver's cursor; None: the cursor does."""
         return None
 
     @abstractmethod

@@ -77,14 +77,14 @@ class Signatures(Struct, frozen=True):
         less a number that is the same for all. `centre_products`: the product of each row with the
         centre.
 
-        They tell more than the bits that differ, since they use the query's numbers and what is
-        known of the row's length beside the centre. Its numbers there are taken to be of the mean
-        size of a random vector's."""
+        They tell more than the number of bits that differ, since they use the numbers of the query
+        and the length of the row's difference from the centre. The numbers of that difference are
+        taken to be as large as those of a random vector on average."""
         centre = self.centre.astype(np.float64)
         products = centre_products[index].astype(np.float64)
         lengths = np.sqrt(np.maximum(0.0, 1.0 - 2.0 * products + centre @ centre))
-        beside_centre = query - self.centre
-        signed_sums = 2.0 * self._sums(beside_centre, index) - beside_centre.sum(dtype=np.float64)
+        difference = query - self.centre
+        signed_sums = 2.0 * self._sums(difference, index) - difference.sum(dtype=np.float64)
         estimates: Vector = products + lengths / sqrt(2.0 / pi * len(centre)) * signed_sums
         return estimates
 

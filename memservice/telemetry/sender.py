@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ class Sender:
         import httpx
 
         if self._client is None:
+            # httpx logs every URL, and a URL can contain a secret.
+            logging.getLogger("httpx").setLevel(logging.WARNING)
             self._client = httpx.Client(headers=self._headers)
         body, kind = encode(events)
         try:

@@ -13,9 +13,9 @@ from memservice.domain.errors import ConfigurationError
 
 
 def open_transport(url: httpx.URL) -> httpx.HTTPTransport:
-    """A transport to the host of this URL. It has no part of httpx's client, which keeps cookies
-    and follows redirects, for a fifth of the CPU time of a call. Raises `ConfigurationError` for a
-    proxy that cannot be used."""
+    """A transport to the host of this URL, without httpx's client around it, whose cookies and
+    redirects would take a fifth of the CPU time of a call. Raises `ConfigurationError` for a proxy
+    that cannot be used."""
     certificates = _trusted_certificates(
         os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     )

@@ -4,6 +4,7 @@ and recovers."""
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -132,6 +133,24 @@ def test_one_event_is_sent_alone_with_headers_and_envelope(
     assert event["time"] == event["data"]["timestamp"] == "2026-01-01T12:00:00.123456+00:00"
     assert event["data"]["honcho_version"] == memservice.__version__
     assert "subject" not in event
+
+
+def test_the_address_of_the_collector_is_not_logged(
+    start: Start, collector: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may contain a secret, whatever the application logs of its libraries."""
+    library = logging.getLogger("httpx")
+    level = library.level
+    library.setLevel(logging.NOTSET)
+    try:
+        with caplog.at_level(logging.INFO):
+            exporter = start(endpoint=collector.url("/events?token=secret-token"))
+            exporter(created(1), NOON)
+            until(lambda: bool(collector.requests))
+            exporter.close(1.0)
+        assert "secret-token" not in caplog.text
+    finally:
+        library.setLevel(level)
 
 
 @pytest.mark.slow
